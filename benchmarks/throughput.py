@@ -7,25 +7,29 @@
 Makes a table of six columns on an embedded PostgreSQL, or takes a database that is there; fits a
 model and loads it, stage by stage, by several connections and then by one (``--one-transaction``);
 copies the same rows by `pg_dump | psql`, and by `pg_dump -Fd` and `pg_restore` with several jobs,
-each with ANALYZE; prints the ratios. Memory is the peak of the
-Python process within each stage; the server's own is not counted. The databases that it makes
-beside a source, ``privbench_throughput_...``, are dropped in the end. A release of a source counts
-in a ledger of its own alone, and its model stays in ``benchmarks/out``: use no private database.
+each with ANALYZE. It does all of this three times, and prints medians, and the least and largest
+ratio. Memory is the peak of the Python process within each stage; the server's own is not counted.
+The databases that it makes beside a source, ``privbench_throughput_...``, are dropped in the end. A
+release of a source counts in a ledger of its own alone, and its model stays in ``benchmarks/out``:
+use no private database.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 
 import psycopg
 from psycopg import conninfo, sql
@@ -33,13 +37,19 @@ from psycopg import conninfo, sql
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.load import load
+from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres import binaries
 from privbench.postgres.embedded import any_server
+from privbench.privacy.data import CACHE_BYTES
 from privbench.threads import JOBS
 
 SINGLE = "load --one-transaction"
 OUT = Path(__file__).parent / "out"
+MODEL = OUT / "throughput.privbench"
+
+#: MiB that a fit takes whatever the number of its rows, by fits of 9 and of 19 million rows.
+FIXED = 430
 
 #: Skewed, correlated, with NULLs: a key, two numbers, a category, a day and a flag.
 TABLE = """
@@ -127,19 +137,36 @@ def main() -> None:
     options = _options()
     OUT.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        steps: list[Measured] = []
         if options.source:
             source, config = options.source, Config.load(options.config)
         else:
             source = stack.enter_context(any_server()).dsn
             config = Config.loads(CONFIG)
-        clone, single, copy, restored, table = stack.enter_context(_databases(source))
         if not options.source:
-            source = table
-            steps.append(_timed("make the table", lambda: _fill(source, options.rows)))
+            (source,) = stack.enter_context(_databases(source, ["table"]))
+            _timed("make the table", lambda: _fill(source, options.rows))
         with psycopg.connect(source) as connection:
             major = connection.info.server_version // 10_000
-        steps += _privbench(source, clone, single, config, options)
+        of_source = _count(source)
+        runs = [_run(source, config, options, major, of_source) for _ in range(options.runs)]
+    for steps in runs:
+        _memory(Model.load(MODEL), of_source, steps)
+    _report(options, major, runs, sum(of_source.values()))
+
+
+def _run(
+    source: str,
+    config: Config,
+    options: argparse.Namespace,
+    major: int,
+    of_source: dict[str, int],
+) -> list[Measured]:
+    """Make clones, in a process of its own for its peak of memory, and copies."""
+    spawned = multiprocessing.get_context("spawn")
+    with _databases(source, ["clone", "single", "copy", "restored"]) as places:
+        clone, single, copy, restored = places
+        with ProcessPoolExecutor(1, spawned) as process:
+            steps = process.submit(_privbench, source, clone, single, config, options).result()
         steps += [
             _timed("pg_dump | psql", lambda: _dump_restore(major, source, copy)),
             _timed("its ANALYZE", lambda: _analyze(copy)),
@@ -149,10 +176,9 @@ def main() -> None:
             ),
             _timed("their ANALYZE", lambda: _analyze(restored)),
         ]
-        rows = {name: _count(dsn) for name, dsn in (("clone", clone), ("copy", copy))}
-        if rows["copy"] != _count(source):
-            raise SystemExit(f"pg_dump | psql copied {rows['copy']} rows of {_count(source)}")
-    _report(options, major, steps, rows)
+        if (rows := _count(copy)) != of_source:
+            raise SystemExit(f"pg_dump | psql copied the rows {rows} of {of_source}")
+    return steps
 
 
 def _options() -> argparse.Namespace:
@@ -163,6 +189,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epsilon", type=float, default=3.2)
     parser.add_argument("--synthesizer", default=None)
     parser.add_argument("--jobs", type=int, default=2, help="connections to source and target")
+    parser.add_argument("--runs", type=int, default=3, help="figures are their medians")
     options = parser.parse_args()
     if bool(options.source) != bool(options.config):
         parser.error("--source and --config go together.")
@@ -170,10 +197,8 @@ def _options() -> argparse.Namespace:
 
 
 @contextmanager
-def _databases(dsn: str) -> Iterator[list[str]]:
-    names = [
-        f"privbench_throughput_{name}" for name in ("clone", "single", "copy", "restored", "table")
-    ]
+def _databases(dsn: str, places: list[str]) -> Iterator[list[str]]:
+    names = [f"privbench_throughput_{name}" for name in places]
     with ExitStack() as stack:
         connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
         for name in names:
@@ -201,17 +226,16 @@ def _privbench(
         section = config.synthesizer.model_copy(update={"name": options.synthesizer})
         config = config.model_copy(update={"synthesizer": section})
     JOBS.set(options.jobs)
-    model = OUT / "throughput.privbench"
     steps = []
     for command in ("fit", "load", SINGLE):
         reporter = PeakReporter()
         begun = time.perf_counter()
         if command == "fit":
-            fit(source, config, model, reporter=reporter)
+            fit(source, config, MODEL, reporter=reporter)
         else:
             one = command == SINGLE
             target = single if one else clone
-            load(model, target, seed=1, one_transaction=one, reporter=reporter)
+            load(MODEL, target, seed=1, one_transaction=one, reporter=reporter)
         seconds = time.perf_counter() - begun
         steps += [Measured(f"{command}: {name}", *more) for name, *more in reporter.stages]
         steps.append(Measured(command, seconds, max(peak for *_, peak in reporter.stages)))
@@ -260,36 +284,58 @@ def _program(name: str, major: int) -> str:
     return str(min(fitting, key=lambda item: item.major).path)
 
 
-def _count(dsn: str) -> int:
+def _count(dsn: str) -> dict[str, int]:
     with psycopg.connect(dsn) as connection:
         tables = connection.execute(
-            "SELECT relnamespace::regnamespace::text, relname FROM pg_catalog.pg_class"
+            "SELECT relname FROM pg_catalog.pg_class"
             " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         ).fetchall()
         count = sql.SQL("SELECT count(*) FROM {}")
-        found = [connection.execute(count.format(sql.Identifier(*t))).fetchone() for t in tables]
-    return sum(int(row[0]) for row in found if row is not None)
+        rows = {}
+        for (name,) in tables:
+            counted = connection.execute(count.format(sql.Identifier("public", name))).fetchone()
+            rows[f"public.{name}"] = int(counted[0]) if counted else 0
+    return rows
 
 
-def _report(
-    options: argparse.Namespace, major: int, steps: list[Measured], counts: dict[str, int]
-) -> None:
-    seconds = {step.step: step.seconds for step in steps}
-    *_, plain, analyze, several, again = seconds.values()
-    ours = seconds["fit"] + seconds["load"]
-    ratios = {
-        "pg_dump | psql": ours / plain,
-        "pg_dump | psql with ANALYZE": ours / (plain + analyze),
-        "pg_dump -Fd and pg_restore with ANALYZE": ours / (several + again),
-    }
-    print(f"\n{counts['copy']:,} rows; PostgreSQL {major}; {os.cpu_count()} CPUs")
+def _memory(model: Model, rows: dict[str, int], steps: list[Measured]) -> None:
+    """Print the peak of a fit beside that of the formula in docs/scale.md."""
+    keys = {table.key: len(table.foreign_keys) for table in model.schema}
+    total = 0
+    for table, private in model.tables.items():
+        domains = [item for codec in private.codecs.values() for item in codec.domains.values()]
+        codes = sum(domain.dtype.itemsize for domain in domains)
+        total += rows[table] * (4 * keys[table] + codes + (6 if private.own else 0))
+    peaks = [step.peak_mib for step in steps if step.step.startswith("fit: ") and step.peak_mib]
+    least = FIXED + total / 2**20
+    print(
+        f"a fit took {max(peaks):.0f} MiB; by the formula, of {total / sum(rows.values()):.1f} "
+        f"bytes a row, {least:.0f} to {least + CACHE_BYTES / 2**20:.0f} MiB"
+    )
+
+
+def _report(options: argparse.Namespace, major: int, runs: list[list[Measured]], rows: int) -> None:
+    ratios: dict[str, list[float]] = {}
+    for steps in runs:
+        seconds = {step.step: step.seconds for step in steps}
+        *_, plain, analyze, several, again = seconds.values()
+        ours = seconds["fit"] + seconds["load"]
+        for name, ratio in (
+            ("fit + load by pg_dump | psql", ours / plain),
+            ("fit + load by pg_dump | psql with ANALYZE", ours / (plain + analyze)),
+            ("fit + load by pg_dump -Fd and pg_restore with ANALYZE", ours / (several + again)),
+            (f"{SINGLE} by load", seconds[SINGLE] / seconds["load"]),
+        ):
+            ratios.setdefault(name, []).append(ratio)
+    print(f"\n{rows:,} rows; PostgreSQL {major}; {os.cpu_count()} CPUs; medians of {len(runs)}")
     print(f"{'step':<36}{'seconds':>10}{'peak MiB':>10}")
-    for step in steps:
-        peak = "" if step.peak_mib is None else f"{step.peak_mib:.0f}"
-        print(f"{step.step:<36}{step.seconds:>10.1f}{peak:>10}")
-    print(f"{SINGLE} takes {seconds[SINGLE] / seconds['load']:.2f} times as long as load")
-    for name, ratio in ratios.items():
-        print(f"fit + load takes {ratio:.2f} times as long as {name}")
+    for several_runs in zip(*runs, strict=True):
+        peaks = [step.peak_mib for step in several_runs if step.peak_mib is not None]
+        peak = f"{median(peaks):.0f}" if peaks else ""
+        middle = median(step.seconds for step in several_runs)
+        print(f"{several_runs[0].step:<36}{middle:>10.1f}{peak:>10}")
+    for name, each in ratios.items():
+        print(f"{name}: {median(each):.2f} ({min(each):.2f} to {max(each):.2f})")
     document = {
         "source": options.source,
         "jobs": options.jobs,
@@ -298,9 +344,9 @@ def _report(
         "postgresql": major,
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
-        "counts": counts,
+        "rows": rows,
         "ratios": ratios,
-        "steps": [asdict(step) for step in steps],
+        "runs": [[asdict(step) for step in steps] for steps in runs],
     }
     path = OUT / "throughput.json"
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -1,5 +1,7 @@
 """The command group ``privbench``, which imports a command when it is run."""
 
+import atexit
+import gc
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -10,6 +12,10 @@ from privbench import __version__, plugins
 from privbench.cli.console import LOG, configure, show
 from privbench.cli.options import CommandState, arguments_hidden, exit_code, show_error
 from privbench.errors import PrivbenchError
+
+# At its exit Python looks three times for cycles of garbage among all objects, in a tenth of the
+# time of a small clone. Frozen, they are left to the operating system.
+atexit.register(gc.freeze)
 
 #: Module of every command, in the order of the work.
 _MODULES = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privbench import pipeline
+from privbench import pipeline, publish
 from privbench.cli.console import LOG, ask, choose, echo, show, width
 from privbench.cli.metrics import metrics_option, rows
 from privbench.cli.options import (
@@ -131,6 +131,12 @@ def sample(
 @click.argument("model", metavar="MODEL")
 @click.argument("target")
 @options_of(LoadOptions)
+@click.option(
+    "--statistics-only",
+    is_flag=True,
+    help="Make the schema without rows, which the planner takes for a clone with all rows "
+    "(PostgreSQL 18).",
+)
 @scale_table_option
 @network_option
 @jobs_option
@@ -146,6 +152,7 @@ def load(
     factors: dict[str, float],
     dry_run: bool,
     strict: bool,
+    statistics_only: bool,
     **given: Any,
 ) -> None:
     """Write a clone into TARGET.
@@ -162,13 +169,20 @@ def load(
       privbench load prod.privbench "service=clone" --scale 50 --jobs 4
     """
     source = pipeline.scaled(model, factors) if factors else model
+    if statistics_only and (dry_run or given["schema_only"]):
+        raise UsageError("--statistics-only goes with neither --schema-only nor --dry-run.")
     try:
-        report = pipeline.load(source, target, dry_run=dry_run, reporter=state.reporter, **given)
+        if statistics_only:
+            report = publish.load_statistics(source, target, reporter=state.reporter, **given)
+            echo("The tables are empty. The planner takes them for:")
+        else:
+            options = {"dry_run": dry_run, "reporter": state.reporter, **given}
+            report = pipeline.load(source, target, **options)
     except BaseException as error:
         if pipeline.STAYS in getattr(error, "__notes__", ()):
             error.add_note(f"To go on: {state.reporter.again()}")
         raise
-    state.samples += () if dry_run else rows(report)
+    state.samples += () if dry_run or statistics_only else rows(report)
     if dry_run:
         echo("Nothing was written: --dry-run.")
     else:

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import TypeAdapter
 
-from privbench.arrays import Ints, Mask, Rng
+from privbench.arrays import AnyInts, Ints, Mask, Rng
 from privbench.domain import Domain, PublicValues
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.text_words import FirstCharacters, WordPiece, WordShares, WordsNeed
 from privbench.privacy.data import Attribute, Cells, Grid, Labels, Words
-from privbench.privacy.recoding import Recoding
+from privbench.privacy.recoding import Recoding, points_as
 from privbench.privacy.spec import PART
 from privbench.rules.facts import type_with_rules
 from privbench.schema import Column, ColumnType
@@ -221,7 +221,7 @@ class ColumnReader(ABC):
             elif self.words is not None and name == self.words.attribute:
                 result[name] = _words([piece[name] for piece in pieces])
             else:
-                result[name] = Grid(_concatenate(pieces, name, np.int64))
+                result[name] = Grid(_points(pieces, name))
         return result
 
     @abstractmethod
@@ -367,6 +367,13 @@ def null_mask(codes: NDArray[np.integer[Any]], domain: Domain) -> Mask:
 def _concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:
     parts = [np.asarray(piece[name]) for piece in pieces]
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
+
+
+def _points(pieces: Sequence[Mapping[str, Any]], name: str) -> AnyInts:
+    """Join points of a grid in the widest type of any piece."""
+    parts = [np.asarray(piece[name]) for piece in pieces] or [np.empty(0, np.int64)]
+    kind = np.result_type(*parts)
+    return np.concatenate([points_as(part, kind) for part in parts])
 
 
 def _labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:

@@ -38,11 +38,18 @@ _ROUND = (1000, 100, 60, 50, 30, 25, 15, 10, 5, 2, 1)
 
 
 @lru_cache(maxsize=1)
+def _steps() -> Ints:
+    """The place of the coarsest step of which a number is a multiple, by its remainder."""
+    remainders = np.arange(np.lcm.reduce(_ROUND))
+    return np.asarray(np.argmax([remainders % step == 0 for step in _ROUND], axis=0))
+
+
+@lru_cache(maxsize=1)
 def _chances() -> tuple[tuple[float, ...], ...]:
     """The value of `Scale.chances` for integers: the steps repeat after their common multiple."""
-    scale, every, result = IntegerScale("int8"), np.lcm.reduce(_ROUND), []
+    every, result = _steps(), []
     for step in _ROUND:
-        counts = np.bincount(scale.steps_of(np.arange(step, every + 1, step)), minlength=11)
+        counts = np.bincount(every[::step], minlength=len(_ROUND))
         result.append(tuple((counts / counts.sum()).tolist()))
     return tuple(result)
 
@@ -80,10 +87,9 @@ class IntegerScale(MixedScale):
         return _ROUND
 
     def steps_of(self, points: Ints) -> Ints:
-        result = points.copy()
+        every = _steps()
         real = (points > NEG_INF) & (points < POS_INF)
-        for place, step in reversed([*enumerate(_ROUND)]):
-            result[real & (points % step == 0)] = place
+        result = np.where(real, every[points % every.size], points)
         result[points == 0] = ZERO
         return result
 

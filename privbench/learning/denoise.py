@@ -1,5 +1,6 @@
 """The distribution of the noise, significance thresholds for counts, and monotone regression."""
 
+from math import erfc, sqrt
 from typing import Literal
 
 import numpy as np
@@ -30,6 +31,16 @@ CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 def noise_law(accounting: str) -> Noise:
     """Return the noise that a session adds: Laplace under pure ε, Gaussian under zCDP."""
     return "laplace" if accounting == "pure" else "gaussian"
+
+
+def normal_below(values: Floats) -> Floats:
+    """Return the part of a standard normal distribution below each value; of the same shape.
+
+    >>> normal_below(np.array([0.0, 1.96])).round(3).tolist()
+    [0.5, 0.975]
+    """
+    shares = [erfc(value) / 2 for value in (-values / sqrt(2)).ravel().tolist()]
+    return np.array(shares).reshape(values.shape)
 
 
 def falling(values: Floats, weights: Floats) -> Floats:

@@ -104,7 +104,8 @@ def together(
     own, shared = generator.random(count), generator.random(len(sizes))[owner]
 
     def steps(by: NDArray[Any], within: Floats) -> Floats:
-        turn = np.argsort(np.lexsort((generator.random(count), by, owner)))
+        turn = np.empty(count)
+        turn[np.lexsort((generator.random(count), by, owner))] = np.arange(count)
         return np.asarray((turn - (np.cumsum(sizes) - sizes)[owner] + within) / sizes[owner])
 
     def uniform(score: Floats) -> Floats:

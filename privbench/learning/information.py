@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from privbench.arrays import Ints
 
@@ -25,5 +24,5 @@ def uncertainty_coefficient(first: Ints, second: Ints) -> float:
     shape = int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1
     joint = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)
     shares = joint.sum(axis=0) / max(len(first), 1)
-    entropy = -float(xlogy(shares, shares).sum())
+    entropy = -float(shares @ np.log(np.maximum(shares, 1e-300)))
     return max(mutual_information(joint), 0.0) / entropy if entropy > 0 else 0.0

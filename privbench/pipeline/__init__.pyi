@@ -1,6 +1,6 @@
 from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .clone import CloneReport, clone
-from .decode import scaled
+from .decode import fewer, scaled
 from .demo import demo
 from .doctor import Diagnosis, Finding, check_ledger, check_target, doctor
 from .fit import fit
@@ -47,6 +47,7 @@ __all__ = [
     "clone",
     "demo",
     "doctor",
+    "fewer",
     "fit",
     "generate_workload",
     "inspect",

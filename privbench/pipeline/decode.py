@@ -37,6 +37,7 @@ from privbench.rules.facts import exclusions, orders, singles
 from privbench.rules.named import creation_date
 from privbench.rules.texts import column_pattern
 from privbench.schema import ROW, ForeignKey, Table
+from privbench.synthesizers import FittedModel
 from privbench.synthesizers import get as find_synthesizer
 
 logger = logging.getLogger(__name__)
@@ -125,14 +126,13 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
 
 
 @sound()
-def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
+def scaled(model: str | Path | Model, factors: Mapping[str, float]) -> Model:
     """Return a model in which some tables are larger, each with all tables that it owns.
 
     The factors are logged.
     """
-    loaded, whole = Model.load(model), dict[str, float]()
-    fitted = find_synthesizer(loaded.synthesizer).load(loaded.state, loaded.arrays)
-    laws: dict[str, TableLaw] = getattr(fitted, "laws", {})
+    loaded, whole = model if isinstance(model, Model) else Model.load(model), dict[str, float]()
+    fitted, laws = _laws(loaded)
     if unknown := sorted(factors.keys() - laws.keys()):
         raise UsageError(
             f"--scale-table names {unknown[0]}, which is not a private table.",
@@ -151,6 +151,29 @@ def scaled(model: str | Path, factors: Mapping[str, float]) -> Model:
     logger.info("%s; %s", listed, reason)
     state, arrays = fitted.to_state()
     return replace(loaded, state=state, arrays=arrays)
+
+
+def _laws(model: Model) -> tuple[FittedModel, dict[str, TableLaw]]:
+    """The model of the synthesizer, and its laws of tables, owners first; some have none."""
+    fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
+    return fitted, getattr(fitted, "laws", {})
+
+
+@sound()
+def fewer(model: str | Path | Model, most: float) -> tuple[Model, dict[str, float]]:
+    """Return a model whose trees have at most ``most`` rows each, and each table's factor.
+
+    A tree is a root table with all that it owns. Tables without a law keep their rows, and have no
+    factor.
+    """
+    loaded = model if isinstance(model, Model) else Model.load(model)
+    root, rows = dict[str, str](), dict[str, float]()
+    for name, law in _laws(loaded)[1].items():
+        root[name] = root[law.own.parent] if law.own else name
+        rows[root[name]] = rows.get(root[name], 0.0) + law.rows + law.free
+    factors = {name: most / total for name, total in rows.items() if total > most}
+    smaller = scaled(loaded, factors) if factors else loaded
+    return smaller, {name: factors.get(top, 1.0) for name, top in root.items()}
 
 
 def _arrays(

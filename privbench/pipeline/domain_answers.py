@@ -15,9 +15,9 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from privbench.arrays import Floats
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, PartNeed, Step
@@ -62,7 +62,7 @@ def released_list(need: CategoriesNeed, listed: Listed, sd: float) -> tuple[str,
 
     `sd` is the standard deviation of the list's noise, in counted units.
     """
-    clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
+    clear = -NormalDist().inv_cdf(_BY_CHANCE / max(len(need.public), 1)) * sd * GRID
     public = (
         label for label, count in zip(need.public, listed.cells[1:], strict=True) if count > clear
     )

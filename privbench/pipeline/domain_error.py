@@ -23,13 +23,13 @@ W the weight of its units, and σ the noise of an event that gets an amount ρ (
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from privbench.arrays import Floats
 from privbench.encoding import BoundsNeed, CategoriesNeed, PartNeed
-from privbench.learning.denoise import falling
+from privbench.learning.denoise import falling, normal_below
 from privbench.privacy import Accounting
 from privbench.privacy.queries.labels import BLOCKS, block_ends
 
@@ -91,7 +91,7 @@ def margin_of(accounting: Accounting, delta: float, values: int) -> float:
         return math.inf
     if accounting == "pure":
         return max(math.log(values / (2 * delta)), 1.0) / math.sqrt(2)
-    return max(-float(ndtri(delta / values)), 1.0)
+    return max(-NormalDist().inv_cdf(delta / values), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def list_loss(need: CategoriesNeed, law: Floats, size: Size, margin: float, sd: 
     values = _CELLS if need.grid else size.rows
     lost = np.log(np.maximum(law / size.units * min(values, size.rows), 1.0))
     noise = np.minimum(sd, 1e12)[:, None]
-    named = ndtr((law - 2) / noise - margin)
+    named = normal_below((law - 2) / noise - margin)
     error = named * np.minimum(0.8 * noise / law, lost) + (1 - named) * lost
     return np.asarray((_NAMED if need.grid else 1.0) * (share * error).sum(axis=1), np.float64)
 

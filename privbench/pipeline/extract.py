@@ -4,9 +4,11 @@ Memory holds rows as codes (small integers, or grid points until their bounds ar
 row indices of parents; key values are dropped as soon as they are matched.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from privbench.postgres.keys import (
 from privbench.postgres.snapshot import Snapshot, SnapshotPart
 from privbench.postgres.stream import SelectItem
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
+from privbench.privacy.recoding import narrow
 from privbench.privacy.units import RowIndex
 from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ROW, ForeignKey
@@ -44,6 +47,19 @@ PARTS = 4
 #: Rows of one table: their number; per column, the pieces that its reader made, one for each
 #: batch; and the arrays of each column of keys.
 _EncodedPart = tuple[int, dict[str, list[dict[str, Any]]], dict[str, list[pa.Array]]]
+
+
+@dataclass(frozen=True)
+class _KeyColumn:
+    """A column of a key; references that need the same expression of a table share it."""
+
+    table: str
+    expression: sql.Composable
+
+    @property
+    def alias(self) -> str:
+        """Its name among what is read of the table."""
+        return f"key {self.expression.as_string()}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,19 +107,22 @@ def extract(
     others = spread(read, rest) if JOBS.get() else [read(item) for item in rest]
     raw.update(zip((item.table.key for item in rest), others, strict=True))
     tables: dict[str, PrivateTable] = {}
-    parents: dict[str, dict[str, RowIndex]] = {}
-    for item in plan.private:
+    parents: dict[str, dict[str, RowIndex]] = {item.table.key: {} for item in plan.private}
+    references = [(item, *reference) for item in plan.private for reference in _keys(plan, item)]
+    uses = Counter((one.table, one.alias) for *_, sides in references for one in chain(*sides))
+    for item, fk, sides in references:
         key = item.table.key
-        parents[key] = {}
-        for fk, child, parent in _keys(plan, item):
-            child_keys = [raw[key].keys.pop(alias) for alias in child]
-            parent_keys = [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent]
-            if fk in item.table.arrays:
-                rows, keys = elements(child_keys[0])
-                edges = {ROW: rows, fk.name: match([keys], parent_keys)}
-                tables[item.table.elements(fk)] = PrivateTable(len(rows), {}, edges)
-            else:
-                parents[key][fk.name] = match(child_keys, parent_keys)
+        child_keys, parent_keys = ([raw[c.table].keys[c.alias] for c in side] for side in sides)
+        for column in chain(*sides):
+            uses[column.table, column.alias] -= 1
+            if not uses[column.table, column.alias]:
+                del raw[column.table].keys[column.alias]
+        if fk in item.table.arrays:
+            rows, keys = elements(child_keys[0])
+            edges = {ROW: rows, fk.name: match([keys], parent_keys)}
+            tables[item.table.elements(fk)] = PrivateTable(len(rows), {}, edges)
+        else:
+            parents[key][fk.name] = match(child_keys, parent_keys)
     for item in plan.private:
         key = item.table.key
         if item.owners:
@@ -141,28 +160,29 @@ def _root_rows(
 
 def _keys(
     plan: FitPlan, item: TablePlan
-) -> Iterator[tuple[ForeignKey, dict[str, sql.Composable], dict[str, sql.Composable]]]:
+) -> Iterator[tuple[ForeignKey, tuple[list[_KeyColumn], list[_KeyColumn]]]]:
     """Every reference with what to select of child and parent, so that equal keys are equal."""
     arrays = item.table.arrays
-    for number, key in enumerate((*item.table.foreign_keys, *arrays)):
-        if key.natural:
-            continue
-        expressions = element_expressions if key in arrays else key_expressions
-        sides = zip(("child", "parent"), expressions(plan.schema, key), strict=True)
-        child, parent = (
-            {f"{side} {item.table.key}/{number}/{i}": part for i, part in enumerate(parts)}
-            for side, parts in sides
-        )
-        yield key, child, parent
+    for key in (*item.table.foreign_keys, *arrays):
+        if not key.natural:
+            expressions = element_expressions if key in arrays else key_expressions
+            child, parent = expressions(plan.schema, key)
+            yield (
+                key,
+                (
+                    [_KeyColumn(item.table.key, part) for part in child],
+                    [_KeyColumn(str(key.ref_table), part) for part in parent],
+                ),
+            )
 
 
 def _key_columns(plan: FitPlan) -> dict[str, dict[str, sql.Composable]]:
     """SQL expressions of key columns, by table and alias, that match children with parents."""
     expressions: dict[str, dict[str, sql.Composable]] = {key: {} for key in plan.tables}
     for item in plan.private:
-        for key, child, parent in _keys(plan, item):
-            expressions[item.table.key] |= child
-            expressions[str(key.ref_table)] |= parent
+        for _, sides in _keys(plan, item):
+            for column in chain(*sides):
+                expressions[column.table][column.alias] = column.expression
     return expressions
 
 
@@ -251,7 +271,8 @@ def encode(
     for batch in batches:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, reader in readers.items():
-            pieces[name].append(_piece(reader, arrays))
+            piece = _piece(reader, arrays)
+            pieces[name].append({part: _narrow(values) for part, values in piece.items()})
         for name in keys:
             columns[name].append(_without_dictionary(arrays[name]))
         rows += batch.num_rows
@@ -267,6 +288,12 @@ def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, An
         codes_of_distinct = reader.read({chosen[0]: column.dictionary})
         return {name: np.take(values, codes) for name, values in codes_of_distinct.items()}
     return reader.read({alias: _without_dictionary(arrays[alias]) for alias in chosen})
+
+
+def _narrow(values: Any) -> Any:
+    """Points in the narrowest type; other pieces as they are."""
+    wide = isinstance(values, np.ndarray) and values.dtype == np.int64
+    return narrow(values) if wide else values
 
 
 def _without_dictionary(column: pa.Array) -> pa.Array:

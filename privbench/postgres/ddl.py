@@ -144,12 +144,15 @@ def find_pg_dump(minimum: int) -> Program:
     Searches PATH, the places where systems put PostgreSQL, and the optional embedded server; raises
     a UsageError if there is none.
     """
-    programs = binaries.find(
-        "pg_dump", binaries.machine_directories() + binaries.package_directories()
-    )
-    fitting = [program for program in programs if program.major >= minimum]
+    directories = binaries.machine_directories() + binaries.package_directories()
+    others = []
+    for program in binaries.programs("pg_dump", directories):
+        if program.major == minimum:
+            return program
+        others.append(program)
+    fitting = [program for program in others if program.major > minimum]
     if not fitting:
-        versions = ", ".join(str(program.major) for program in programs) or "none"
+        versions = ", ".join(str(program.major) for program in others) or "none"
         raise UsageError(
             f"the server is PostgreSQL {minimum}, and pg_dump here is: {versions}.",
             remedy=f"Install the client programs of PostgreSQL {minimum} or later.",

@@ -360,11 +360,12 @@ def rho_for(epsilon: float, delta: float) -> float:
         return rho <= bounds[0]
 
     # A few secants in √ρ spare the bisection most conversions.
-    last, root = 0.0, math.sqrt(high)
+    last, root, start = 0.0, math.sqrt(high), 0.0
     for _ in range(6):
-        start, end = epsilon_for(last**2, delta), epsilon_for(root**2, delta)
+        end = epsilon_for(root**2, delta)
         if start != end:
-            last, root = root, root + (epsilon - end) * (root - last) / (end - start)
+            step = (epsilon - end) * (root - last) / (end - start)
+            last, root, start = root, root + step, end
     fits(root**2 * (1.0 - 1e-11))
     fits(root**2 * (1.0 + 1e-11))
     for _ in range(200):

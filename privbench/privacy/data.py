@@ -15,15 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.arrays import Ints
+from privbench.arrays import AnyInts, Ints
 from privbench.domain import Codes, Domain
 from privbench.errors import PrivacyRefusal, SchemaError
-from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
+from privbench.privacy.recoding import (
+    EdgesRecoding,
+    LabelsRecoding,
+    Recoding,
+    narrow,
+    points_as,
+)
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import BOTTOM, RowIndex, Units, index_type, system_keys
+from privbench.privacy.units import BOTTOM, RowIndex, Units, index_type, system_keys, tally
 
-#: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches.
-CACHE_BYTES = 256 * 2**20
+#: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches. With
+#: half or double a fit of ten million rows takes as long.
+CACHE_BYTES = 128 * 2**20
 
 
 class _Private:
@@ -61,19 +68,23 @@ class Grid(_Private):
     """An attribute on a public integer grid whose bounds are not released yet.
 
     Its values, of shape (rows,), are grid points and the sentinels `NULL`, `NAN`, `NEG_INF`,
-    `POS_INF`.
+    `POS_INF`, in the narrowest type that holds them (`narrow`).
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_narrow",)
 
-    def __init__(self, values: Ints) -> None:
-        self._values = np.asarray(values, dtype=np.int64)
+    def __init__(self, values: AnyInts) -> None:
+        self._narrow = narrow(np.asarray(values))
 
     def __len__(self) -> int:
-        return int(self._values.size)
+        return int(self._narrow.size)
+
+    @property
+    def _values(self) -> Ints:
+        return points_as(self._narrow, np.int64).astype(np.int64, copy=False)
 
     def _restrict(self, keep: NDArray[Any]) -> Grid:
-        return Grid(self._values[keep])
+        return Grid(self._narrow[keep])
 
 
 class Labels(_Private):
@@ -282,8 +293,8 @@ class PrivateDatabase(_Private):
         private = self._tables[table]
         raw = private._attributes.get(attribute)
         if isinstance(raw, Grid) and isinstance(recoding, EdgesRecoding):
-            base = self._points(table, recoding.since) if recoding.since else None
-            codes = recoding.apply(raw._values, base)
+            base = self._grid(table, recoding.since)._narrow if recoding.since else None
+            codes = recoding.apply(raw._narrow, base)
         elif isinstance(raw, Labels) and isinstance(recoding, LabelsRecoding):
             codes = recoding.apply(raw._codes, raw._labels)
         else:
@@ -320,10 +331,14 @@ class PrivateDatabase(_Private):
 
     def _points(self, table: str, attribute: str) -> Ints:
         """Points and sentinels of all rows."""
+        return self._grid(table, attribute)._values
+
+    def _grid(self, table: str, attribute: str) -> Grid:
+        """An attribute whose domain is not settled."""
         grid = self._raw(table, attribute)
         if not isinstance(grid, Grid):
             raise SchemaError("the attribute is coded already.", table=table, column=attribute)
-        return grid._values
+        return grid
 
     def _codes(self, table: str, attribute: str) -> tuple[Codes, Domain]:
         """Codes of a settled attribute and their domain."""
@@ -341,6 +356,15 @@ class PrivateDatabase(_Private):
 
     def _parents(self, key: KeySpec) -> RowIndex:
         return self._tables[key.table]._parents[key.name]
+
+    def _fan_out(self, key: KeySpec) -> RowIndex:
+        """How many rows refer to every row of the parent, shape (rows of the parent,)."""
+
+        def counts() -> tuple[RowIndex]:
+            edges = self._parents(key)
+            return (tally(edges, self._rows(key.parent)).astype(index_type(edges.size)),)
+
+        return self._cache.get(("fan-out", key), counts)[0]
 
 
 def _settled(table: PrivateTable) -> dict[str, Domain]:

@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -296,10 +297,21 @@ class Threshold(Mechanism):
         A ``delta`` that is 0, or too small for double precision, is refused.
         """
         candidates = range(sensitivity.linf + 1, MAX_THRESHOLD)
-        at = bisect_left(
-            candidates, -delta, key=lambda found: -self.price(sensitivity, scale, found).delta
-        )
-        if at == len(candidates):
+
+        def gain(at: int) -> float:
+            return -self.price(sensitivity, scale, candidates[at]).delta
+
+        # Continuous noise has nearly the same threshold: the search widens from there.
+        tail = min(max(delta / (sensitivity.l0 or 1), 1e-300), 0.5)
+        quantile = -NormalDist().inv_cdf(tail) if self.loss == "rho" else -math.log(2 * tail)
+        near, reach, last = round(quantile * scale), 1, len(candidates) - 1
+        low = high = min(near, last)
+        while low > 0 and gain(low) >= -delta:
+            low, reach = max(low - reach, 0), reach * 16
+        while high < last and gain(high) < -delta:
+            high, reach = min(high + reach, last), reach * 16
+        at = bisect_left(range(len(candidates)), -delta, low, high + 1, key=gain)
+        if at > last:
             raise PrivacyRefusal(
                 f"no threshold releases categories at delta {delta:.3g}.",
                 remedy="Raise delta, declare the list of values, or make the column free text.",

@@ -6,6 +6,7 @@ measurement can fail on a row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -13,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from privbench.arrays import Ints
+from privbench.arrays import AnyInts, Ints, Mask
 from privbench.domain import Codes, Domain
 
 #: Sentinels in the values of a `Grid`, which have cells of their own. They sort NULL, NaN, −∞ … +∞.
@@ -24,12 +25,76 @@ NAN = NULL + 1
 NEG_INF = NULL + 2
 POS_INF = 2**63 - 1
 
+#: Types of points, the narrowest first. The three least numbers of each and its greatest are the
+#: sentinels.
+_TYPES = (np.int8, np.int16, np.int32, np.int64)
+
 #: Names of the special cells that an `EdgesRecoding` may have.
 BELOW, ABOVE, IS_NAN, IS_NEG_INF, IS_POS_INF = "below", "above", "nan", "-inf", "inf"
 #: Name of the special cell of a `LabelsRecoding`.
 OTHER = "other"
 
 _BLOCK = 2**18
+
+
+def points_as(points: AnyInts, kind: DTypeLike) -> AnyInts:
+    """Return points and sentinels in another type of signed integers, which holds the points."""
+    old, new = np.iinfo(points.dtype), np.iinfo(kind)
+    if old.dtype == new.dtype:
+        return points
+    result = points.astype(new.dtype)
+    if points.size and (points.min() < old.min + 3 or points.max() == old.max):
+        for place in range(3):
+            result[points == old.min + place] = new.min + place
+        result[points == old.max] = new.max
+    return result
+
+
+def finite(points: AnyInts) -> Mask:
+    """Return a mask of the points that are no sentinels."""
+    limits = np.iinfo(points.dtype)
+    return np.asarray((points > limits.min + 2) & (points < limits.max), np.bool_)
+
+
+def extent(points: AnyInts) -> tuple[int, int]:
+    """Return the least and the greatest point; the first is greater where there is none."""
+    limits = np.iinfo(points.dtype)
+    low, high = int(points.min(initial=limits.max)), int(points.max(initial=limits.min))
+    if low > limits.min + 2 and high < limits.max:
+        return low, high
+    there = finite(points)
+    low = points.min(initial=limits.max, where=there)
+    return int(low), int(points.max(initial=limits.min, where=there))
+
+
+def narrow(points: AnyInts) -> AnyInts:
+    """Return points and sentinels in the narrowest type of signed integers that holds them.
+
+    >>> narrow(np.array([300, NULL, POS_INF]))
+    array([   300, -32768,  32767], dtype=int16)
+    """
+    low, high = extent(points)
+    fitting = (t for t in _TYPES if np.iinfo(t).min + 2 < low and high < np.iinfo(t).max)
+    return points_as(points, next(fitting, np.int64))
+
+
+def edge_counter(edges: Ints, points: AnyInts) -> Callable[[AnyInts], AnyInts]:
+    """Return a function from some of the points to the number of edges up to each of them.
+
+    ``edges`` ascend; for sentinels the result is arbitrary. Where there are fewer integers between
+    the least and the greatest point than there are points, a table of all of them takes a fifth of
+    the time of a search.
+    """
+    first, end = int(edges[0]), int(edges[-1])
+    if end - first == edges.size - 1:
+        return lambda some: np.clip(some.astype(np.int64), first - 1, end) - (first - 1)
+    low, high = extent(points)
+    if not 0 < high - low < points.size:
+        return lambda some: np.searchsorted(edges, some, side="right")
+    starts = np.clip(edges, low, high + 1) - low
+    numbers = np.arange(edges.size + 1, dtype=np.min_scalar_type(-edges.size - 1))
+    table = np.repeat(numbers, np.diff(starts, prepend=0, append=high - low + 1))
+    return lambda some: table[np.clip(some, low, high).astype(np.intp) - low]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +144,40 @@ class EdgesRecoding:
                 return self.domain.special_code(name)
         return default
 
-    def apply(self, values: Ints, base: Ints | None = None) -> Codes:
+    def apply(self, values: AnyInts, base: AnyInts | None = None) -> Codes:
         """Return the code of every point and sentinel of a `Grid`, in the domain's narrowest type.
 
         With ``base``, distances from its points are coded; where it has no point, the code is
         NULL's.
         """
+        edges = np.array(self.edges, dtype=np.int64)
+        # Distances are other points, so that a table of these would not hold them.
+        count = edge_counter(edges, values if base is None else values[:0].astype(np.int64))
+        last = edges.size - 2
+        ends = self._code(BELOW, default=0), self._code(ABOVE, default=last)
+        cells = np.array([ends[0], *range(last + 1), ends[1]], dtype=self.domain.dtype)
         codes: Codes = np.empty(values.size, dtype=self.domain.dtype)
         for start in range(0, values.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             points = values[block]
             if base is not None:
-                finite, known = ((p > NEG_INF) & (p < POS_INF) for p in (points, base[block]))
-                points = np.where(finite, np.where(known, points - base[block], NULL), points)
-            codes[block] = self._apply(points)
+                points, known = (points_as(some[block], np.int64) for some in (values, base))
+                distances = np.where(finite(known), points - known, NULL)
+                points = np.where(finite(points), distances, points)
+            codes[block] = cells[count(points)]
+            self._mark(codes[block], points)
         return codes
 
-    def _apply(self, values: Ints) -> NDArray[np.intp]:
-        edges = np.array(self.edges, dtype=np.int64)
-        first, end, last = int(edges[0]), int(edges[-1]), edges.size - 2
-        cells: NDArray[np.intp]
-        if end - first == last + 1:
-            cells = np.clip(values, first - 1, end) - first
-        else:
-            cells = np.searchsorted(edges, values, side="right") - 1
+    def _mark(self, codes: Codes, points: AnyInts) -> None:
+        """Set the codes of sentinels."""
+        limits = np.iinfo(points.dtype)
+        if points.min() > limits.min + 2 and points.max() < limits.max:
+            return
         null = self.domain.null_code or 0
-        cells[cells < 0] = self._code(BELOW, default=0)
-        cells[values >= end] = self._code(ABOVE, default=last)
-        cells[values == NEG_INF] = self._code(IS_NEG_INF, BELOW, default=0)
-        cells[values == POS_INF] = self._code(IS_POS_INF, ABOVE, default=last)
-        cells[values == NAN] = self._code(IS_NAN, default=null)
-        cells[values == NULL] = null
-        return cells
+        codes[points == limits.min + 2] = self._code(IS_NEG_INF, BELOW, default=0)
+        codes[points == limits.max] = self._code(IS_POS_INF, ABOVE, default=len(self.edges) - 2)
+        codes[points == limits.min + 1] = self._code(IS_NAN, default=null)
+        codes[points == limits.min] = null
 
 
 @dataclass(frozen=True, slots=True)

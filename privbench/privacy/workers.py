@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench import __version__
-from privbench.arrays import Ints
+from privbench.arrays import AnyInts, Ints
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.error_masking import shielded
@@ -261,18 +261,18 @@ class WorkersCounter:
 
     def _count(self, data: PrivateDatabase, sets: Marginals) -> list[Ints]:
         reads = [axis.read(data, sets.table) for axis in sets.axes]
-        weights = data._units.weights(sets.table)
-        public = [lookup for _, lookup in reads], [axis.size for axis in sets.axes], sets.sets
+        codes, weights = data._units.weight_codes(sets.table)
+        axes = [lookup for _, lookup in reads], [axis.size for axis in sets.axes], sets.sets
         workers = self._workers.addresses()
         if not workers:
             raise ConnectionFailed("the Dask scheduler has no workers any more.")
-        step = min(max(self._least, -(-weights.size // len(workers))), MOST_ROWS)
+        step = min(max(self._least, -(-codes.size // len(workers))), MOST_ROWS)
         calls = []
-        for number, start in enumerate(range(0, weights.size, step)):
+        for number, start in enumerate(range(0, codes.size, step)):
             worker = workers[number % len(workers)]
-            columns = (weights, *(codes for codes, _ in reads))
+            columns = (codes, *(column for column, _ in reads))
             sent = [self._send(column, start, start + step, worker) for column in columns]
-            calls.append(self._workers.submit(count_part, public, *sent))
+            calls.append(self._workers.submit(count_part, axes, weights, *sent))
         totals = [np.zeros(shape, dtype=np.int64) for shape in sets.shapes]
         for call in calls:
             for total, part in zip(totals, self._workers.result(call), strict=True):
@@ -316,15 +316,17 @@ def unpacked(part: tuple[NDArray[Any], int]) -> NDArray[Any]:
 
 
 def count_part(
-    public: tuple[list[Ints | None], list[int], Sequence[Sequence[int]]],
+    axes: tuple[list[AnyInts | None], list[int], Sequence[Sequence[int]]],
+    weights: AnyInts,
     *columns: tuple[NDArray[Any], int],
 ) -> list[Ints]:
     """Count histograms over the given rows alone; runs in a worker.
 
-    ``public`` are lookups and sizes of the axes, and the positions of the axes of every histogram;
-    ``columns`` are weights, then the codes on every axis, `packed`.
+    ``axes`` are lookups and sizes of the axes, and the positions of the axes of every histogram;
+    ``columns`` are the number of each row among the ``weights``, then the codes on every axis,
+    `packed`.
     """
-    lookups, sizes, sets = public
-    weights, *codes = (unpacked(column) for column in columns)
+    lookups, sizes, sets = axes
+    of_weights, *codes = (unpacked(column) for column in columns)
     reads: list[AxisCodes] = list(zip(codes, lookups, strict=True))
-    return View(reads, sizes, weights).count(sets)
+    return View(reads, sizes, (of_weights, weights)).count(sets)

@@ -120,7 +120,8 @@ def publish(
         with teller.stage("start PostgreSQL"):
             dsn = database or stack.enter_context(any_server()).dsn
         if statistics:
-            planner.require_version(dsn)
+            way = "Leave out --database, to use the embedded server, or --statistics."
+            planner.require_version(dsn, way)
         report = pipeline.load(loaded, dsn, scale=scale, seed=seed, reporter=teller)
         connection = stack.enter_context(reading(dsn, ROWS))
         with teller.stage("export"):

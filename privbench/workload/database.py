@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from psycopg import conninfo
@@ -113,10 +114,6 @@ class Database:
         functions = ask(connection, questions.FUNCTIONS)
         self._code = {row.oid: row for row in functions}
         self.functions = _by_name(functions)
-        own = ask(connection, questions.OWN_FUNCTIONS)
-        self.own = {row.name for row in own}
-        self.fields = {row.name for row in own if row.alone}
-        self.fields -= names.functions() - {names.NEXTVAL}
         self.operators = _by_name(ask(connection, questions.OPERATORS))
         types = ask(connection, questions.TYPES)
         self._types = {row.oid: row for row in types}
@@ -127,6 +124,15 @@ class Database:
         self._judged: dict[tuple[str, Any, bool], NotAllowed | None] = {}
         self._schemas = schemas
         self._unnamed = self._unnamed_fault()
+
+    @cached_property
+    def own(self) -> dict[str, bool]:
+        """Names of the server's own functions, and whether one of that name takes one argument."""
+        return {row.name: row.alone for row in ask(self.connection, questions.OWN_FUNCTIONS)}
+
+    def calls_by_field(self, name: str) -> bool:
+        """Whether a field of this name may call a function of the server that is not listed."""
+        return self.own.get(name, False) and name not in names.functions() - {names.NEXTVAL}
 
     def judge(self, tree: Node) -> None:
         """Refuse a query that may do more than read; a query that shows a setting is allowed."""
@@ -321,10 +327,10 @@ class Database:
         if self.connection.info.server_version >= 140000:
             expressions += ask(self.connection, questions.STATISTICS, row.oid)
         for item in expressions:
-            if item.part == "check" and not checks:
+            if not item.text or (item.part == "check" and not checks):
                 continue
             # The planner replaces a virtual column by its expression.
-            text = "" if row.virtual else item.text or ""
+            text = "" if row.virtual else item.text
             passing = uncomputed(text, condition=item.part == "condition")
             self._refuse_expression(item.text, f"{item.what} of {name}", passing)
 
@@ -477,7 +483,7 @@ class CatalogScope(Scope):
         if self._deep:
             return False
         database = self._database
-        if field in database.fields and ("pg_catalog", field) not in database.trust.functions:
+        if database.calls_by_field(field) and ("pg_catalog", field) not in database.trust.functions:
             return True
         for function in database.functions.get(field, ()):
             if function.alone:

@@ -107,7 +107,6 @@ def test_rehearsal_leaves_nothing(make_database):
         # The copy may still freeze its pages.
         rows = pa.table({"id": [1, 2], "n": [1, 1]})
         assert loader.copy_table("t", ["id", "n"], [rows]) == 2
-        assert loader.add_rows(schema.table("t"), 0) == 0
 
 
 def test_repair_with_a_seed_is_the_same_again(loaded):

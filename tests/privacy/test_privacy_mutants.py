@@ -820,8 +820,8 @@ def edges_of_duplicate_parents(query, data):
 
 @mutants.of(against_unique, listed(), "l1", "l2", "linf", method="_counts")
 @mutants.of(against_unique, ranked(), "l1", "l2", "linf", method="_counts")
-def every_row_counts_for_its_label(query, data, cells, size, norm, most):
-    return counts(cells, size)
+def every_row_counts_for_its_label(query, data, cells_of, size, norm, most):
+    return counts(cells_of(np.arange(data._rows("posts"))), size)
 
 
 @mutants.of(against_unique, histogram("a0"), "l1", "l2", "linf")
@@ -1045,7 +1045,8 @@ class WeighsParts:
         part = identity * identity.size + np.arange(identity.size) // self.rows
         _, place, sizes = np.unique(part, return_inverse=True, return_counts=True)
         reads = [axis.read(data, asked.table) for axis in asked.axes]
-        view = View(reads, [axis.size for axis in asked.axes], GRID // sizes[place])
+        weights = GRID // sizes[place], None
+        view = View(reads, [axis.size for axis in asked.axes], weights)
         return view.count(asked.sets)
 
 

@@ -490,7 +490,7 @@ def test_statistics_do_not_depend_on_how_many_rows_are_read_at_once(spec, seed):
     with pytest.MonkeyPatch.context() as patch:
         for module in (histogram, labels, recoding, references, units, words):
             patch.setattr(module, "_BLOCK", 2)
-        patch.setattr(units, "_BLOCKS", 1000)
+        patch.setattr(units, "_PARTS", 1000)
         patch.setattr(q.counting, "_SMALL", 3)
         patch.setattr(q.counting, "_LARGE", 7)
         patch.setattr(q.scores, "PASS", 1)

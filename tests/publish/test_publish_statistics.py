@@ -12,13 +12,27 @@ from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import GateFailed, UsageError
-from privbench.publish import publish, verify
+from privbench.publish import load_statistics, publish, verify
 from privbench.publish.planner import SERVER
 
+FROM = (
+    "purchase p JOIN customer c ON p.customer_id = c.id",
+    "line l JOIN purchase p ON l.purchase_id = p.id JOIN product d ON l.product_id = d.id",
+    "refund f JOIN line l USING (purchase_id, number)",
+    "customer c JOIN region r ON c.region = r.code",
+    "customer c JOIN customer o ON c.referrer = o.id",
+    "refund f JOIN line l USING (purchase_id, number) JOIN purchase p ON p.id = l.purchase_id",
+)
 QUERIES = (
-    "SELECT * FROM purchase p JOIN customer c ON p.customer_id = c.id",
-    "SELECT * FROM line l JOIN purchase p ON l.purchase_id = p.id"
-    " JOIN product d ON l.product_id = d.id",
+    *(f"SELECT * FROM {joined}" for joined in FROM),
+    f"SELECT * FROM {FROM[0]} WHERE p.paid AND c.credit > 50",
+    f"SELECT count(*) FROM {FROM[0]} WHERE c.id < 10",
+    f"SELECT c.tier, count(*) FROM {FROM[0]} GROUP BY c.tier",
+    f"SELECT * FROM {FROM[1]} WHERE d.status = 'active' AND l.quantity > 2",
+    f"SELECT * FROM {FROM[1]} WHERE p.placed > '2021-01-01' ORDER BY p.placed LIMIT 5",
+    f"SELECT * FROM {FROM[1]} WHERE d.id = 3",
+    f"SELECT * FROM {FROM[3]} WHERE c.id BETWEEN 5 AND 9",
+    "SELECT * FROM purchase p WHERE EXISTS (SELECT FROM line l WHERE l.purchase_id = p.id)",
     "SELECT * FROM line WHERE number > 1",
 )
 
@@ -77,6 +91,31 @@ def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
     assert market.one(empty, keys) == market.one(whole, keys)
 
 
+def test_a_load_of_statistics_only_is_planned_like_a_load(model, newest):
+    whole, empty = newest(), newest()
+    loaded = pipeline.load(model, whole, seed=3)
+    report = load_statistics(model, empty, seed=3)
+    assert files(empty) == files(whole)
+    assert plans(empty) == plans(whole)
+    assert report.rows == loaded.rows
+    assert [market.one(empty, f"SELECT count(*) FROM {name}") for name in market.TABLES] == [0] * 6
+
+
+def test_fewer_rows_stand_for_a_clone_of_any_size(model, newest):
+    whole, empty = newest(), newest()
+    loaded = pipeline.load(model, whole, scale=8)
+    report = load_statistics(model, empty, scale=8, rows=600)
+    for name in ("public.customer", "public.purchase", "public.line"):
+        assert 0.6 < report.rows[name] / loaded.rows[name] < 1.7, name
+    distinct = (
+        "SELECT n_distinct FROM pg_stats WHERE tablename = 'purchase' AND attname = 'customer_id'"
+    )
+    owners = "SELECT count(DISTINCT customer_id) FROM purchase"
+    assert 0.5 < market.one(empty, distinct) / market.one(whole, owners) < 2
+    _, expected = plans(empty)
+    assert 0.7 < expected["line"] / report.rows["public.line"] < 1.4
+
+
 def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
     source, empty = newest(statements=sql_of(__file__, "unusual")), newest()
     tables = ("typed", "below", "later", "apart", "single")
@@ -96,6 +135,10 @@ def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
         assert told > 4, name
         assert pages == told or kind == "i", name
         assert pages >= told or name in ("later_few_idx", "later_o_idx"), name
+    empty = newest()
+    load_statistics(tmp_path / "m", empty)
+    assert market.one(empty, "SELECT n_distinct::text FROM pg_stats_ext")
+    assert market.one(empty, "SELECT reltuples FROM pg_class WHERE relname = 'later'") > 1000
 
 
 #: What a stranger says, and how it comes into the statistics.
@@ -150,4 +193,5 @@ def test_an_older_server_is_refused_before_the_load(model, each_server, make_dat
         pytest.skip("takes statistics")
     with pytest.raises(UsageError, match="18"):
         publish(model, tmp_path / "bundle", database=dsn, statistics=True)
+    market.fail(2, "18", "load", model, dsn, "--statistics-only")
     assert market.one(dsn, "SELECT to_regclass('public.customer')") is None

@@ -14,11 +14,11 @@ from math import exp, log
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from privbench.arrays import Floats, Ints, Mask
 from privbench.domain import Codes, Domain
 from privbench.learning.graphical.sizes import MANY, ONE, CountBuckets
+from privbench.learning.portable import normal_quantile
 from privbench.privacy import DatabaseSpec, KeySpec
 from privbench.privacy.queries import (
     Axis,
@@ -199,7 +199,7 @@ class Variable:
         mass, ordered = self.mass(level), self.ordered_groups(level)
         middle = np.cumsum(mass[:ordered]) - mass[:ordered] / 2
         share = np.clip(middle / max(float(mass[:ordered].sum()), 1e-12), 1e-6, 1 - 1e-6)
-        return np.append(ndtri(share), np.zeros(len(mass) - ordered))
+        return np.append(normal_quantile(share), np.zeros(len(mass) - ordered))
 
     def grouped(self, level: int) -> Axis:
         """Return the axis of a query whose cells are the groups of a level."""

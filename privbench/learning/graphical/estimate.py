@@ -180,8 +180,10 @@ def posterior(fit: Floats) -> Floats:
 
     Of the same shape.
     """
-    weight = np.exp(fit - fit.max())
-    return np.asarray(weight / weight.sum())
+    weight = np.asarray(fit - fit.max())
+    np.exp(weight, out=weight)
+    weight /= weight.sum()
+    return weight
 
 
 def associate(

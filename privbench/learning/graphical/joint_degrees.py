@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from privbench.arrays import Floats, Rng
 from privbench.domain import Codes
@@ -194,7 +193,8 @@ class DegreeLaw:
     ) -> Floats:
         """Means of min(d₁, c₁)·min(d₂, c₂) over rows, by correlations (of sizes, of presences)."""
         uniform = (np.arange(ROWS) + 0.5) / ROWS
-        score, free = ndtri(uniform), ndtri((np.arange(ROWS) * 0.6180339887498949 + 0.5) % 1.0)
+        free = normal_quantile((np.arange(ROWS, dtype=np.float64) * 0.6180339887498949 + 0.5) % 1.0)
+        score = normal_quantile(uniform)
         mine, theirs = (
             np.searchsorted(np.cumsum(law.shares)[:-1], uniform, side="right")
             for law in (self, other)

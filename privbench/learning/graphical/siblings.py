@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import sqrt
 
 import numpy as np
 
@@ -92,8 +93,9 @@ def with_siblings(
     def expected(likeness: float, drift: float) -> Floats:
         same = generator(0, "siblings")
         drawn = alike(likeness, drift).draw(some, len(owners), same, owners)
-        cells, table = variable.levels[LEVEL][drawn], np.zeros((size, size))
-        np.add.at(table, (cells[one], cells[other]), each)
+        cells = variable.levels[LEVEL][drawn]
+        table = np.bincount(cells[one] * size + cells[other], each, size * size)
+        table = table.reshape(size, size)
         both = (table + table.T) / 2
         raked = rake(both, margin, margin)
         return raked * table / np.maximum(both, 1e-9)
@@ -101,17 +103,11 @@ def with_siblings(
     def misfit(table: Floats) -> float:
         return float(((observed - table) ** 2 / variance).sum())
 
-    from scipy.optimize import minimize_scalar  # many commands need none of it
-
     def best(law: Callable[[float], Floats], old: float, signs: Floats) -> float:
-        upward = float((signs * (observed - law(0.0))).sum()) > 0
-        optimum = minimize_scalar(
-            lambda value: misfit(law(value)),
-            bounds=(0, 1) if upward else (-1, 0),
-            method="bounded",
-            options={"xatol": 0.03},
-        )
-        return float(optimum.x) if optimum.fun < misfit(law(old)) - SURE**2 else old
+        none = law(0.0)
+        side = 1.0 if float((signs * (observed - none)).sum()) > 0 else -1.0
+        value, least = _minimum(lambda size: misfit(law(side * size)))
+        return side * value if least < misfit(law(old) if old else none) - SURE**2 else old
 
     scores, likeness, drift = variable.scores(LEVEL), 0.0, 0.0
     near = np.outer(scores, scores) if variable.ordered else np.eye(size)
@@ -120,3 +116,23 @@ def with_siblings(
         if along >= 0:
             drift = best(partial(expected, likeness), drift, np.tri(size).T - np.tri(size))
     return alike(likeness, drift) if likeness or drift else factor
+
+
+def _minimum(function: Callable[[float], float]) -> tuple[float, float]:
+    """Where a function with one minimum between 0 and 1 has it, and its value there.
+
+    By golden section search (Kiefer 1953), to 0.03.
+    """
+    low, high, part = 0.0, 1.0, (sqrt(5.0) - 1.0) / 2.0
+    first, second = 1.0 - part, part
+    at_first, at_second = function(first), function(second)
+    while high - low > 0.06:
+        if at_first < at_second:
+            high, second, at_second = second, first, at_first
+            first = high - part * (high - low)
+            at_first = function(first)
+        else:
+            low, first, at_first = first, second, at_second
+            second = low + part * (high - low)
+            at_second = function(second)
+    return (first, at_first) if at_first < at_second else (second, at_second)

@@ -197,18 +197,15 @@ class TargetTables:
         return self.pair_off(table, statement)
 
     def pair_off(self, table: Table, statement: sql.Composed) -> int:
-        """Run a statement that joins many rows with many, without nested loops and JIT.
+        """Run a statement that joins many rows with many, without nested loops.
 
         PostgreSQL has no statistics on the rows of a WITH query and expects few; nested loops over
-        them took quadratic time. A plan that needs one in spite of the setting gets so high a cost
-        that PostgreSQL would compile it, hence no JIT. After an error, the rollback to the
-        savepoint undoes the settings. Returns the number of rows that were changed.
+        them took quadratic time. After an error, the rollback to the savepoint undoes the setting.
+        Returns the number of rows that were changed.
         """
-        for name in ("enable_nestloop", "jit"):
-            self.run("SET LOCAL {} = off", name)
+        self.run("SET LOCAL enable_nestloop = off")
         changed = run(self.connection, statement).rowcount
-        for name in ("enable_nestloop", "jit"):
-            self.run("SET LOCAL {} TO DEFAULT", name)
+        self.run("SET LOCAL enable_nestloop TO DEFAULT")
         self.note(table.key, changed=changed)
         return changed
 

@@ -17,21 +17,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.arrays import Ints
+from privbench.arrays import AnyInts
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import PublicArray, TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import NONE, RowIndex, tally
+from privbench.privacy.units import NONE, RowIndex, index_type
 
 #: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more.
 FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
 
+#: Rows that are looked up at a time.
+_BLOCK = 2**18
+
 #: Most joint cells of a `Joined` axis.
 MOST_JOINED = 2**24
 
-#: The code of every row and, if codes are not yet cells, a public table with the cell of each code.
-AxisCodes = tuple[NDArray[np.integer[Any]], Ints | None]
+#: The code of every row and, if codes are not yet cells, a table with the cell of each code; −1 and
+#: −2 are its last codes. The table is public, or says something of the rows too.
+AxisCodes = tuple[NDArray[np.integer[Any]], AnyInts | None]
 
 
 class Axis(ABC):
@@ -56,7 +60,13 @@ class Axis(ABC):
         codes, lookup = self.read(data, table)
         if lookup is None:
             return codes
-        return lookup.astype(np.min_scalar_type(max(self.size - 1, 0)))[codes]
+        narrow = lookup.astype(np.min_scalar_type(max(self.size - 1, 0)))
+        cells = np.empty(codes.size, narrow.dtype)
+        # NumPy makes a wider copy of what it looks up.
+        for start in range(0, codes.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            cells[block] = narrow[codes[block]]
+        return cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +168,7 @@ class Refers(Axis):
         edges = _edges(data, self.key, table)
         codes = (edges != NONE).astype(np.uint8)
         if self.own and data._rows(self.key.parent):
-            target = data._units.identity(self.key.parent)[np.maximum(edges, 0)]
+            target = data._units.identity(self.key.parent, np.maximum(edges, 0))
             codes[(edges >= 0) & (target == data._units.identity(table))] = 2
         return codes, None
 
@@ -210,11 +220,10 @@ class Buckets(Axis):
         """Return the number that is bucketed, for every row of ``table``."""
 
     def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
-        def buckets() -> tuple[NDArray[np.uint16]]:
-            after = np.searchsorted(np.array(self.bounds), self.counts(data, table), side="right")
-            return ((after - 1).astype(np.uint16),)
-
-        return data._cache.get((self, table), buckets)[0], None
+        counts = self.counts(data, table)
+        numbers = np.arange(int(counts.max(initial=0)) + 1)
+        buckets = np.searchsorted(self.bounds, numbers, side="right") - 1
+        return counts, buckets.astype(np.min_scalar_type(self.size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +242,8 @@ class Children(Buckets):
         return f"#{self.key.table}.{self.key.name}"
 
     def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
-        return tally(_edges_into(data, self.key, table), data._rows(table))
+        _edges_into(data, self.key, table)
+        return data._fan_out(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,12 +262,15 @@ class UnitRows(Buckets):
         return f"#{self.counted}"
 
     def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
-        mine = data._units.identity(table)
-        if not data._rows(self.counted):
-            return np.zeros(mine.size, dtype=np.int64)
-        least, counts = data._units.members(self.counted)
-        inside = (mine >= least) & (mine < least + counts.size)
-        return np.where(inside, counts[np.where(inside, mine - least, 0)], 0)
+        def counts() -> tuple[NDArray[np.integer[Any]]]:
+            mine = data._units.identity(table)
+            least, counts = data._units.members(self.counted)
+            inside = (mine >= least) & (mine < least + counts.size)
+            # The place −1 selects the number 0, which is appended here.
+            padded = np.append(counts, counts.dtype.type(0))
+            return (padded[np.where(inside, mine - least, -1)],)
+
+        return data._cache.get((UnitRows, self.counted, table), counts)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,13 +298,13 @@ class Owner(Axis):
         edges = _edges(data, self.key, table)
         kind = np.min_scalar_type(self.axis.size)
 
-        def context() -> tuple[NDArray[np.integer[Any]]]:
+        def of_owners() -> tuple[NDArray[np.integer[Any]]]:
             # A row without an owner has −1 or −2 as its owner's row index, which selects one of the
             # two codes appended here.
             known = np.append(self.axis.codes(data, self.key.parent), [self.axis.size] * 2)
-            return (known.astype(kind)[edges],)
+            return (known.astype(kind),)
 
-        return data._cache.get(self, context)[0], None
+        return edges, data._cache.get(self, of_owners)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,23 +332,26 @@ class Sibling(Axis):
         return f"{self.key.table}.{self.axis.label}"
 
     def read(self, data: PrivateDatabase, table: str) -> AxisCodes:
-        edges = _edges_into(data, self.key, table)
-        (rows,) = data._cache.get((Sibling, self.key), lambda: (self._rows(data, edges),))
-        # The row −1 selects the code appended here.
-        return np.append(self.axis.codes(data, self.key.table), self.axis.size)[
-            rows[self.place]
-        ], None
+        _edges_into(data, self.key, table)
+        (rows,) = data._cache.get((Sibling, self.key), lambda: (self._rows(data),))
+        codes, lookup = self.axis.read(data, self.key.table)
+        result = np.full(rows[0].size, self.axis.size, np.min_scalar_type(self.axis.size))
+        there = rows[self.place] >= 0
+        chosen = codes[rows[self.place][there]]
+        result[there] = chosen if lookup is None else lookup[chosen]
+        return result, None
 
-    def _rows(self, data: PrivateDatabase, edges: RowIndex) -> Ints:
+    def _rows(self, data: PrivateDatabase) -> RowIndex:
         """The two rows of least rank that every row owns, or −1, shape (2, rows)."""
-        ranks, left = data._units.ranks(self.key.table), np.flatnonzero(edges >= 0)
-        both = np.full((2, data._rows(self.key.parent)), -1)
-        for rows in both:
-            least = np.full(rows.size, ranks.size)
-            np.minimum.at(least, edges[left], ranks[left])
-            first = ranks[left] == least[edges[left]]
-            rows[edges[left[first]]] = left[first]
-            left = left[~first]
+        edges = data._parents(self.key)
+        both = np.full((2, data._rows(self.key.parent)), -1, index_type(edges.size))
+        for block in data._units.blocks(self.key.table):
+            rows = block.rows[edges[block.rows] >= 0]
+            for first in both:
+                owners = edges[rows]
+                # Of several rows of an owner the last one stays, which has the least rank.
+                first[owners[::-1]] = rows[::-1]
+                rows = rows[first[owners] != rows]
         return both
 
 
@@ -381,7 +397,7 @@ class Joined(Axis):
         index = np.zeros(data._rows(table), dtype=np.min_scalar_type(math.prod(self._sizes)))
         for axis in self.axes:
             index *= index.dtype.type(axis.size)
-            index += axis.codes(data, table).astype(index.dtype)
+            index += axis.codes(data, table).astype(index.dtype, copy=False)
         return index
 
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.arrays import Ints
+from privbench.arrays import AnyInts, Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisCodes
@@ -31,6 +31,8 @@ MAX_CELLS = 2**28
 #: Least and most rows of a block. Arrays of 2¹⁵ rows stay in the processor's cache; with 2¹⁷ rows a
 #: lookup or a joint index takes twice as long.
 _SMALL, _LARGE = 2**15, 2**22
+#: Most cells of a histogram from which several are summed up. Half or double takes about as long.
+_TOGETHER = 2**13
 
 
 class RowSubset(ABC):
@@ -88,11 +90,33 @@ class Marginals:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 
-def marginals(data: PrivateDatabase, sets: Marginals) -> list[Ints]:
-    """Return the histograms, counted by the database's own counter."""
+def marginals(data: PrivateDatabase, sets: Marginals, *, keep: bool = False) -> list[Ints]:
+    """Return the histograms, counted by the database's own counter.
+
+    With ``keep`` those of all rows are cached with the database. Histograms that are in the cache
+    are not counted again.
+    """
     for shape in sets.shapes:
         cells(shape)
-    return (data.counter or local)(data, sets)
+    whole = sets.region is None or sets.region.whole
+    keys = [(Marginals, sets.table, *(sets.axes[place] for place in one)) for one in sets.sets]
+    known = {key: data._cache.find(key) if whole else None for key in keys}
+    missing = [one for key, one in zip(keys, sets.sets, strict=True) if known[key] is None]
+    used = sorted({place for one in missing for place in one})
+    asked = Marginals(
+        sets.table,
+        tuple(sets.axes[place] for place in used),
+        tuple(tuple(used.index(place) for place in one) for one in missing),
+        sets.region,
+    )
+    counted = iter((data.counter or local)(data, asked) if missing else ())
+    histograms = []
+    for key in keys:
+        (counts,) = known[key] or (next(counted),)
+        if keep and whole and not known[key]:
+            data._cache.put(key, (counts,))
+        histograms.append(counts)
+    return histograms
 
 
 def local(data: PrivateDatabase, sets: Marginals) -> list[Ints]:
@@ -103,19 +127,20 @@ def local(data: PrivateDatabase, sets: Marginals) -> list[Ints]:
 class View:
     """Some rows of a table with their weights and their codes on some axes.
 
-    ``reads`` and ``weights``, in grid units, describe all rows of the table; ``rows`` are the
-    positions of those that are counted, or None for all.
+    ``reads`` and ``weights``, a number of every row and the weight of each number in grid units
+    (`Units.weight_codes`), describe all rows of the table; ``rows`` are the positions of those that
+    are counted, or None for all.
     """
 
     def __init__(
         self,
         reads: Sequence[AxisCodes],
         sizes: Sequence[int],
-        weights: NDArray[np.integer[Any]],
+        weights: AxisCodes,
         rows: NDArray[np.integer[Any]] | None = None,
     ) -> None:
         self._reads, self._weights, self._rows = reads, weights, rows
-        self._length = weights.size if rows is None else rows.size
+        self._length = weights[0].size if rows is None else rows.size
         self._sizes = tuple(sizes)
 
     @classmethod
@@ -128,7 +153,7 @@ class View:
     ) -> Self:
         """Return the view of the rows of a region, or of all rows of a table."""
         reads = [axis.read(data, table) for axis in axes]
-        weights = data._units.weights(table)
+        weights = data._units.weight_codes(table)
         rows = None if region is None else region.rows(data)
         return cls(reads, [axis.size for axis in axes], weights, rows)
 
@@ -140,29 +165,57 @@ class View:
         Blocks grow with ``size``, the number of cells of the largest histogram.
         """
         step = min(max(_SMALL, size), _LARGE)
-        same = self._weights.strides == (0,)
+        same = self._weights[0].strides == (0,)
         for start in range(0, self._length, step):
             at: Any = slice(start, start + step)
             if self._rows is not None:
                 at = self._rows[at]
-            weights = int(self._weights[0]) if same else np.asarray(self._weights[at])
-            yield [codes_at(read, at) for read in self._reads], weights
+            weights = _read(self._weights, slice(1) if same else at)
+            columns = [codes_at(read, at) for read in self._reads]
+            yield columns, int(weights[0]) if same else weights
 
     def count(self, sets: Sequence[Sequence[int]]) -> list[Ints]:
-        """Return the weighted joint histogram over each set of axes, int64, of its shape."""
-        shapes = [tuple(self._sizes[place] for place in chosen) for chosen in sets]
+        """Return the weighted joint histogram over each set of axes, int64, of its shape.
+
+        Sets with few joint cells are counted together, over all of their axes, and then summed up.
+        """
+        groups = self._groups(sets)
+        shapes = [tuple(self._sizes[place] for place in group) for group in groups]
         totals = [np.zeros(cells(shape), dtype=np.int64) for shape in shapes]
         for columns, weights in self.blocks(max((total.size for total in totals), default=0)):
-            for total, chosen, shape in zip(totals, sets, shapes, strict=True):
-                add(total, joint([columns[place] for place in chosen], shape), weights)
-        return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
+            for total, group, shape in zip(totals, groups, shapes, strict=True):
+                add(total, joint([columns[place] for place in group], shape), weights)
+        joints = [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
+        histograms = []
+        for chosen in sets:
+            number = next(n for n, group in enumerate(groups) if {*chosen} <= {*group})
+            group = groups[number]
+            places = [group.index(place) for place in chosen]
+            histograms.append(np.einsum(joints[number], [*range(len(group))], places))
+        return histograms
+
+    def _groups(self, sets: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        """Axes whose joint histograms together hold all sets."""
+        groups: list[tuple[int, ...]] = []
+        for chosen in sets:
+            for number, group in enumerate(groups):
+                union = tuple(dict.fromkeys((*group, *chosen)))
+                if union == group or math.prod(self._sizes[place] for place in union) <= _TOGETHER:
+                    groups[number] = union
+                    break
+            else:
+                groups.append(tuple(chosen))
+        return groups
 
 
 def codes_at(read: AxisCodes, at: Any) -> NDArray[np.intp]:
     """Return the cells of some rows on an axis; the rows are a slice, or their positions."""
+    return _read(read, at).astype(np.intp, copy=False)
+
+
+def _read(read: AxisCodes, at: Any) -> AnyInts:
     codes, lookup = read
-    block = codes[at]
-    return np.asarray(block if lookup is None else lookup.take(block), dtype=np.intp)
+    return np.asarray(codes[at] if lookup is None else lookup.take(codes[at]))
 
 
 def joint(columns: Sequence[NDArray[np.intp]], sizes: Sequence[int]) -> NDArray[np.intp]:

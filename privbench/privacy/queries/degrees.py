@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privbench.arrays import Ints
+from privbench.arrays import AnyInts, Ints
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.references import kept_rows, most_kept
@@ -92,8 +92,10 @@ class CrossMoment(TableQuery):
     def evaluate(self, data: PrivateDatabase) -> Ints:
         product = data._units.weights(self.source).astype(np.int64)
         for key, clip in zip(self.keys, self.clips, strict=True):
-            edges = data._parents(key)
             if key.role == "ref":
-                edges = edges[kept_rows(data, key, outside=False)]
-            product *= np.minimum(tally(edges, data._rows(self.source)), clip)
+                edges = data._parents(key)[kept_rows(data, key, outside=False)]
+                degrees: AnyInts = tally(edges, data._rows(self.source))
+            else:
+                degrees = data._fan_out(key)
+            product *= np.minimum(degrees, clip)
         return np.array([int((product // self._product).sum())], dtype=np.int64)

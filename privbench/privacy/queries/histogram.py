@@ -27,9 +27,9 @@ from privbench.privacy.queries.counting import (
     marginals,
 )
 from privbench.privacy.query import GRID, PublicArray, RawQuery, Sensitivity, TableQuery
-from privbench.privacy.recoding import NEG_INF, POS_INF
+from privbench.privacy.recoding import NEG_INF, edge_counter, finite
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import single
+from privbench.privacy.units import RowIndex, single
 
 _BLOCK = 2**18
 
@@ -114,10 +114,10 @@ class OrderTest(RowQuery):
         broken, known = np.zeros((2, data._rows(self.source)), np.bool_)
         for pair in self.pairs:
             low, high = (data._points(self.source, name) for name in pair)
-            finite = (np.minimum(low, high) > NEG_INF) & (np.maximum(low, high) < POS_INF)
+            both = finite(low) & finite(high)
             wrong = low > high if self.distance is None else np.abs(high - low) > self.distance
-            broken |= wrong & finite
-            known |= finite
+            broken |= wrong & both
+            known |= both
         weights = data._units.weights(self.source)
         sums = [weights[rows].sum(dtype=np.int64) for rows in (broken, known & ~broken)]
         return np.array(sums, dtype=np.int64)
@@ -165,25 +165,23 @@ class GridHistogram(RawQuery):
         return claim(spec, self.source, adds=True)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        values = data._points(self.source, self.attribute)
-        if self.clip is not None:
-            size = self.shape[0]
-            return _counts(
-                data, self.source, lambda rows: self._cells(values[rows]), size, self.clip
-            )
-        weights = data._units.weights(self.source)
-        cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
-        for start in range(0, len(values), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            index = self._cells(values[block])
-            finite = index >= 0
-            add(cells, index[finite], weights[block][finite])
-        return cells
+        points = data._grid(self.source, self.attribute)._narrow
+        count = edge_counter(self.points.values, points)
 
-    def _cells(self, values: Ints) -> Ints:
-        """The cell of every value, −1 for those that are in none."""
-        index = np.searchsorted(self.points.values, values, side="right")
-        return np.where((values > NEG_INF) & (values < POS_INF), index, -1)
+        def cells_of(rows: slice | Ints) -> Ints:
+            some = points[rows]
+            return np.where(finite(some), count(some), -1)
+
+        if self.clip is not None:
+            return _counts(data, self.source, cells_of, self.shape[0], self.clip)
+        codes, weights = data._units.weight_codes(self.source)
+        cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
+        for start in range(0, points.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            index = cells_of(block)
+            there = index >= 0
+            add(cells, index[there], weights[codes[block][there]])
+        return cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +262,7 @@ class NormedHistogram(OverAxes):
     def evaluate(self, data: PrivateDatabase) -> Ints:
         reads = [axis.read(data, self.source) for axis in self.axes]
 
-        def cells_of(rows: Ints) -> Ints:
+        def cells_of(rows: RowIndex) -> Ints:
             return joint([codes_at(read, rows) for read in reads], self.shape)
 
         counts = _counts(data, self.source, cells_of, math.prod(self.shape))
@@ -282,7 +280,7 @@ def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
 def _counts(
     data: PrivateDatabase,
     table: str,
-    cells_of: Callable[[Ints], Ints],
+    cells_of: Callable[[RowIndex], Ints],
     size: int,
     clip: int = 1,
 ) -> Ints:
@@ -291,14 +289,12 @@ def _counts(
     ``cells_of`` gives the cell of each of these rows, which follows from its own unit alone; −1 for
     a row that is in none.
     """
-    counts, units = np.zeros(size, np.int64), data._units
-    identity = units.identity(table)
-    for rows in units.blocks(table):
-        index = cells_of(rows)
+    counts = np.zeros(size, np.int64)
+    for block in data._units.blocks(table):
+        index = cells_of(block.rows)
         in_cell = index >= 0
-        unit, index = identity[rows][in_cell].astype(np.int64), index[in_cell]
-        if unit.size:
-            _add(counts, unit - unit.min(), index, clip)
+        if in_cell.any():
+            _add(counts, block.units[in_cell], index[in_cell], clip)
     return counts
 
 

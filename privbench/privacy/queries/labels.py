@@ -21,6 +21,7 @@ holds for any disjoint cells.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
@@ -28,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.arrays import Ints, Mask
+from privbench.arrays import AnyInts, Ints, Mask
 from privbench.errors import PrivbenchError, SchemaError
 from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
@@ -36,9 +37,9 @@ from privbench.privacy.queries.axes import OverAxes
 from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.query import GRID, RawQuery, Sensitivity
-from privbench.privacy.recoding import NEG_INF, POS_INF
+from privbench.privacy.recoding import extent, finite
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import RowIndex, Units, index_type, row_weights, single
+from privbench.privacy.units import RowIndex, UnitBlock, index_type, row_weights, single
 
 #: Most rows of one unit in a table that count, and most values of these rows that count.
 ROWS, VALUES = 256, 64
@@ -49,6 +50,8 @@ _BLOCK = 2**20
 #: Fractional bits of a root.
 _BITS = 16
 
+#: Returns the number of the value of each of some rows.
+CellsOf = Callable[[slice | RowIndex], AnyInts]
 #: The norm that bounds what a unit adds.
 Norm = Literal["l1", "l2"]
 #: The norm that suits an accounting's noise.
@@ -67,109 +70,108 @@ class _Weighted(RawQuery):
         if self.clip < 1:
             raise SchemaError("C must be at least 1.", table=self.source, column=self.attribute)
 
-    def _held(self, data: PrivateDatabase) -> tuple[RowIndex, pa.Array]:
-        """The number of every row's value, and the values; NULL has the number after the last one.
+    def _held(self, data: PrivateDatabase) -> tuple[CellsOf, pa.Array]:
+        """The number of the value of some rows, and the values; NULL has the number after them.
 
         Grid points are not converted to text: for millions of them that costs more than counting.
         """
         raw = data._raw(self.source, self.attribute)
-        # The ranks are cached. Drawing them takes much memory, so it is done before the arrays
-        # below take more.
-        data._units.ranks(self.source)
+        # The order of a unit's rows is kept. Drawing it takes much memory, so it is done before the
+        # arrays below take more.
+        data._units.order(self.source)
         if isinstance(raw, Labels):
-            words = raw._labels
-            return np.where(raw._codes < 0, len(words), raw._codes), words
+            codes, words = raw._codes, raw._labels
+            return lambda rows: np.where(codes[rows] < 0, len(words), codes[rows]), words
         if isinstance(raw, Grid):
-            values, cells = _numbered(raw._values)
-            return cells, pa.array(values)
+            values, cells_of = _numbered(raw._narrow)
+            return cells_of, pa.array(values)
         raise SchemaError(
             "the attribute is coded already.", table=self.source, column=self.attribute
         )
 
     def _counts(
-        self, data: PrivateDatabase, cells: RowIndex, size: int, norm: Norm, most: int
+        self, data: PrivateDatabase, cells_of: CellsOf, size: int, norm: Norm, most: int
     ) -> Ints:
         """The count X of every cell, shape (size,), from each row's cell; the last one is NULL."""
-        if single(data.spec, self.source):
-            first = data._units.first(self.source, 1)
-            alone = cells if first.strides == (0,) else cells[first]
-            return np.bincount(alone, minlength=size).astype(np.int64) * (GRID // self.clip)
         counts = np.zeros(size, np.int64)
-        for rows in data._units.blocks(self.source):
-            self._add(counts, data._units, rows[cells[rows] < size - 1], cells, norm, most)
+        if single(data.spec, self.source):
+            first, step = data._units.first(self.source, 1), max(_BLOCK, size)
+            for start in range(0, first.size, step):
+                rows = slice(start, start + step)
+                counts += np.bincount(cells_of(rows)[first[rows]], minlength=size)
+            return counts * (GRID // self.clip)
+        for block in data._units.blocks(self.source):
+            self._add(counts, block, cells_of(block.rows), norm, most)
         return counts
 
-    def _add(
-        self,
-        counts: Ints,
-        units: Units,
-        rows: Ints,
-        cells: RowIndex,
-        norm: Norm,
-        most: int,
-    ) -> None:
-        """Add what some units contribute to the cells; ``rows`` are their rows with a value."""
-        identity, sizes = units.identity(self.source)[rows], units.sizes(self.source, rows)
-        pair = identity.astype(np.int64) * counts.size + cells[rows]
-        large = sizes > min(most, ROWS)
-        ranks = units.ranks(self.source)[rows]
+    def _add(self, counts: Ints, block: UnitBlock, cells: AnyInts, norm: Norm, most: int) -> None:
+        """Add what some units contribute to the cells, by the rows that have a value."""
+        counted, large = cells < counts.size - 1, block.sizes > min(most, ROWS)
         if large.any():
-            counted = ranks < ROWS
-            pair, ranks, large = pair[counted], ranks[counted], large[counted]
-        self._tally(counts, pair, ranks, large, norm, most)
+            counted &= block.ranks < ROWS
+        pair = _pairs(block.units[counted], cells[counted], counts.size)
+        self._tally(counts, pair, block.ranks[counted], large[counted], norm, most)
 
     def _tally(
         self,
         totals: Ints,
         pair: Ints,
-        ranks: RowIndex,
+        ranks: AnyInts,
         large: Mask,
         norm: Norm,
         most: int,
     ) -> None:
         """Add the pairs of unit and cell; those that are ``large`` are cut to the first by rank."""
         pairs, counts = np.unique(pair, return_counts=True)
-        unit = np.cumsum(np.diff(pairs // totals.size, prepend=-1) > 0) - 1
+        bits = totals.size.bit_length()
+        unit = np.cumsum(np.diff(pairs >> bits, prepend=-1) > 0) - 1
         if large.any():
             chosen = _first_cells(unit, pairs, pair[large], ranks[large], most)
             unit, pairs, counts = unit[chosen], pairs[chosen], counts[chosen]
         if self.votes:
             counts = np.ones_like(counts)
-        np.add.at(totals, pairs % totals.size, _weights(unit, counts, norm, self.clip))
+        np.add.at(totals, pairs & ((1 << bits) - 1), _weights(unit, counts, norm, self.clip))
 
 
-def _numbered(points: Ints) -> tuple[Ints, RowIndex]:
-    """The distinct points, ascending, and the number of each row's point; sentinels have the last.
+def _pairs(unit: AnyInts, cell: AnyInts, cells: int) -> Ints:
+    """One number for every pair of a unit and one of so many cells, which sorts by unit."""
+    return np.asarray((unit.astype(np.int64) << cells.bit_length()) | cell)
 
-    If there are at most eight integers per row between the least and the largest point, a table of
-    all these integers takes a fifth of the time of a sort, and less memory; twice or half of eight
-    makes no difference.
+
+def _numbered(points: AnyInts) -> tuple[Ints, CellsOf]:
+    """The distinct points, ascending, and the number of the point of some rows.
+
+    Sentinels have the last number. If there are at most eight integers per row between the least
+    and the largest point, a table of all these integers takes a fifth of the time of a sort, and
+    less memory; twice or half of eight makes no difference.
     """
-    finite = (points > NEG_INF) & (points < POS_INF)
-    cells = np.empty(points.size, index_type(points.size))
-    least = int(points.min(initial=POS_INF, where=finite))
-    span = int(points.max(initial=NEG_INF, where=finite)) - least + 1
-    if not 0 < span <= 8 * points.size:
-        values, cells[finite] = np.unique(points[finite], return_inverse=True)
-        cells[~finite] = values.size
-        return values, cells
-    present = np.zeros(span, np.bool_)
-    blocks = [slice(start, start + _BLOCK) for start in range(0, points.size, _BLOCK)]
-    for block in blocks:
-        present[points[block][finite[block]] - least] = True
+    least, most = extent(points)
+    if not 0 <= most - least < 8 * points.size:
+        there = finite(points)
+        cells = np.empty(points.size, index_type(points.size))
+        values, cells[there] = np.unique(points[there], return_inverse=True)
+        cells[~there] = values.size
+        return values.astype(np.int64), cells.__getitem__
+    present = np.zeros(most - least + 1, np.bool_)
+    for start in range(0, points.size, _BLOCK):
+        block = points[start : start + _BLOCK]
+        present[block[finite(block)].astype(np.intp) - least] = True
     values = np.flatnonzero(present) + least
-    places = np.cumsum(present, dtype=cells.dtype) - cells.dtype.type(1)
-    for block in blocks:
-        cells[block][finite[block]] = places[points[block][finite[block]] - least]
-    cells[~finite] = values.size
-    return values, cells
+    places = np.cumsum(present, dtype=index_type(points.size)) - 1
+
+    def cells_of(rows: slice | RowIndex) -> AnyInts:
+        some = points[rows]
+        place = np.clip(some, least, most).astype(np.intp) - least
+        return np.where(finite(some), places[place], values.size)
+
+    return values, cells_of
 
 
 def _first_cells(
     unit: Ints,
     pairs: Ints,
     pair: Ints,
-    ranks: RowIndex,
+    ranks: AnyInts,
     most: int,
 ) -> Mask:
     """Which pairs of unit and cell count: for every unit at most ``most``, those of its first rows.
@@ -271,8 +273,8 @@ class LabelCounts(_Weighted):
         Values whose count is then 0 are left out. All of it is private: only for a threshold
         release.
         """
-        cells, words = self._held(data)
-        counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
+        cells_of, words = self._held(data)
+        counts = self._counts(data, cells_of, len(words) + 1, self.norm, self.most)
         # The number of every candidate among the values, −1 for those that no row has.
         texts = (words if self.public else words[:0]).cast(pa.string())
         positions = pc.index_in(pa.array(self.public, pa.string()), value_set=texts).fill_null(-1)
@@ -323,8 +325,8 @@ class RankedCounts(_Weighted):
         return Sensitivity(GRID, float(GRID), GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Ints:
-        cells, words = self._held(data)
-        counts = self._counts(data, cells, len(words) + 1, "l1", VALUES)
+        cells_of, words = self._held(data)
+        counts = self._counts(data, cells_of, len(words) + 1, "l1", VALUES)
         falling = np.append(0, np.cumsum(np.sort(counts[:-1])[::-1]))
         ends = np.minimum(block_ends(), len(words))
         ends[-1] = len(words)

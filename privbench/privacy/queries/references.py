@@ -79,8 +79,8 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> RowIndex
     first = units.first(key.table, most_kept(data.spec, key))
     counted = np.flatnonzero(first & (edges >= 0))
     if outside:
-        target = units.identity(key.parent)[edges[counted]]
-        counted = counted[target != units.identity(key.table)[counted]]
+        target = units.identity(key.parent, edges[counted])
+        counted = counted[target != units.identity(key.table, counted)]
     return counted
 
 
@@ -325,7 +325,7 @@ class TargetHistogram(OfReference):
         ends = [axis.codes(data, self.key.table)[rows] for axis in self.source]
         ends += [axis.codes(data, self.key.parent)[edges] for axis in self.target]
         cell = joint([end.astype(np.intp) for end in ends], self.shape)
-        units = data._units.identity(self.key.parent)[edges]
+        units = data._units.identity(self.key.parent, edges)
         total = np.zeros(cells(self.shape), dtype=np.int64)
         capped(total, cell, units, weights, self.cap * GRID)
         return total.reshape(self.shape)

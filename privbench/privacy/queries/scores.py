@@ -164,20 +164,11 @@ def pair_tables(
     Tables of all rows are cached. The tables of a pass that are not in the cache yet are counted
     together.
     """
-    keep = region is None or region.whole
     for chosen in _passes(axes, pairs):
-        keys = [("pair table", table, axes[i], axes[j]) for i, j in chosen]
-        known = [data._cache.find(key) if keep else None for key in keys]
-        missing = [pair for pair, cached in zip(chosen, known, strict=True) if not cached]
-        used = sorted({end for pair in missing for end in pair})
-        sets = tuple((used.index(i), used.index(j)) for i, j in missing)
-        sets_missing = Marginals(table, tuple(axes[end] for end in used), sets, region)
-        counted = iter(marginals(data, sets_missing) if missing else ())
-        for key, cached in zip(keys, known, strict=True):
-            (counts,) = cached or (next(counted),)
-            if keep and not cached:
-                data._cache.put(key, (counts,))
-            yield counts
+        used = sorted({end for pair in chosen for end in pair})
+        sets = tuple((used.index(i), used.index(j)) for i, j in chosen)
+        asked = Marginals(table, tuple(axes[end] for end in used), sets, region)
+        yield from marginals(data, asked, keep=True)
 
 
 def _passes(

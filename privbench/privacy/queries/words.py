@@ -38,15 +38,14 @@ def _parts(
     data: PrivateDatabase, table: str, words_private: Words, counted: Mask
 ) -> Iterator[Ints]:
     """The rows that count in parts of about `_BLOCK` words, all rows of a unit in one of them."""
-    units = data._units
-    for rows in units.blocks(table):
-        rows = rows[counted[rows]]
+    for block in data._units.blocks(table):
+        chosen = counted[block.rows]
+        rows, units = block.rows[chosen], block.units[chosen]
         words = int(
             (words_private._ends[rows] - np.where(rows > 0, words_private._ends[rows - 1], 0)).sum()
         )
         parts = 1 + words // _BLOCK
-        which = units.identity(table)[rows] % parts
-        yield from (rows[which == part] for part in range(parts))
+        yield from (np.sort(rows[units % parts == part]) for part in range(parts))
 
 
 def _held(data: PrivateDatabase, query: WordVotes | WordPresence) -> tuple[Words, Mask]:
@@ -55,7 +54,7 @@ def _held(data: PrivateDatabase, query: WordVotes | WordPresence) -> tuple[Words
     raw = data._raw(table, query.attribute)
     if not isinstance(raw, Words):
         raise SchemaError("the attribute has no words.", table=table)
-    counted = (raw._firsts >= 0) & (data._units.ranks(table) < labels.ROWS)
+    counted = (raw._firsts >= 0) & data._units.first(table, labels.ROWS)
     if query.whole and query.without:
         texts = data._raw(table, query.whole)
         if not isinstance(texts, Labels):
@@ -105,14 +104,13 @@ class WordVotes(LabelCounts):
         words_held, counted = _held(data, self)
         units, words = data._units, words_held._words._labels
         public = _places(words_held._words, self.known) >= 0
-        identity = units.identity(self.source)
         numbers = (words_held._drawn(units, self.source) >> np.uint64(1)).astype(np.int64)
         totals = np.zeros(len(words), np.int64)
         for rows in _parts(data, self.source, words_held, counted):
             at, row = words_held._of(rows)
             code = words_held._words._codes[at].astype(np.int64)
             votes = (code >= 0) & ~public[code]
-            pair = identity[row[votes]].astype(np.int64) * len(words) + code[votes]
+            pair = labels._pairs(units.identity(self.source, row[votes]), code[votes], len(words))
             every = np.ones(pair.size, np.bool_)
             self._tally(totals, pair, numbers[at[votes]], every, self.norm, self.most)
         return np.zeros(1, np.int64), labels._beyond_one_unit(words, totals)
@@ -166,7 +164,7 @@ class WordPresence(_Weighted):
             once = np.sort(np.searchsorted(rows, row) * size + cell)
             once = once[np.diff(once, prepend=-1) > 0]  # a hash takes ten times as long
             row, cell = rows[once // size], once % size
-            pair = units.identity(self.source)[row].astype(np.int64) * size + cell
+            pair = labels._pairs(units.identity(self.source, row), cell, size)
             self._tally(counts, pair, row, np.zeros(1, np.bool_), self.norm, size)
         return counts
 

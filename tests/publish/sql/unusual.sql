@@ -15,6 +15,7 @@ CREATE TABLE later (
 CREATE INDEX ON later (low);
 CREATE INDEX ON later (few);
 CREATE INDEX ON later (o);
+CREATE STATISTICS together (ndistinct) ON few, o FROM later;
 CREATE TABLE apart (n int PRIMARY KEY, name text NOT NULL);
 CREATE INDEX ON apart (lower(name));
 CREATE INDEX ON apart (name) WHERE n > 0;
