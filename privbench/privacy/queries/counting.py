@@ -188,10 +188,18 @@ class View:
         joints = [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
         histograms = []
         for chosen in sets:
+            distinct = list(dict.fromkeys(chosen))
             number = next(n for n, group in enumerate(groups) if {*chosen} <= {*group})
             group = groups[number]
-            places = [group.index(place) for place in chosen]
-            histograms.append(np.einsum(joints[number], [*range(len(group))], places))
+            places = [group.index(place) for place in distinct]
+            histogram = np.einsum(joints[number], [*range(len(group))], places)
+            if len(distinct) < len(chosen):
+                # An axis with itself: all weight lies on the diagonal.
+                codes = np.ix_(*map(np.arange, histogram.shape))
+                counts = np.zeros([self._sizes[place] for place in chosen], np.int64)
+                counts[tuple(codes[distinct.index(place)] for place in chosen)] = histogram
+                histogram = counts
+            histograms.append(histogram)
         return histograms
 
     def _groups(self, sets: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -204,7 +212,7 @@ class View:
                     groups[number] = union
                     break
             else:
-                groups.append(tuple(chosen))
+                groups.append(tuple(dict.fromkeys(chosen)))
         return groups
 
 
