@@ -148,7 +148,7 @@ def _measurement_table(rows: dict[type[Query], list[str]]) -> str:
     for kind, rejected in rows.items():
         name, text = kind.__name__, inspect.getdoc(kind) or ""
         kinds = ", ".join(sorted(known[kind]))
-        rules = ", ".join(
+        rules = " ".join(
             sorted(set(re.findall(r"\bP[1-9]\d?\b", text)), key=lambda rule: int(rule[1:]))
         )
         lines.append(
