@@ -330,7 +330,7 @@ class PrivateDatabase(_Private):
         return values
 
     def _points(self, table: str, attribute: str) -> Ints:
-        """Points and sentinels of all rows."""
+        """The integer of every row of a column on its `Grid`, NULL and ±∞ as sentinels; (rows,)."""
         return self._grid(table, attribute)._values
 
     def _grid(self, table: str, attribute: str) -> Grid:

@@ -91,10 +91,11 @@ class Marginals:
 
 
 def marginals(data: PrivateDatabase, sets: Marginals, *, keep: bool = False) -> list[Ints]:
-    """Return the histograms, counted by the database's own counter.
+    """Return the exact histogram of every set of axes, in grid units, with a dimension per axis.
 
-    With ``keep`` those of all rows are cached with the database. Histograms that are in the cache
-    are not counted again.
+    They are counted where ``data.counter`` says: in this process, or by workers. Histograms that
+    the database's cache has are taken from there. With ``keep`` the others are put into it, if they
+    are of all rows and not of a region.
     """
     for shape in sets.shapes:
         cells(shape)
@@ -217,7 +218,7 @@ class View:
 
 
 def codes_at(read: AxisCodes, at: Any) -> NDArray[np.intp]:
-    """Return the cells of some rows on an axis; the rows are a slice, or their positions."""
+    """Return the cells on an axis of the rows at ``at``, a slice or an array of positions."""
     return _read(read, at).astype(np.intp, copy=False)
 
 
