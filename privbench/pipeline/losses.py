@@ -42,8 +42,8 @@ MOST_WEIGHT = 4.0
 #: A total of a table, clipped at 100 rows a unit, from which on nearly all units have more.
 CUT = 80.0
 TITLE = (
-    "Too few units to be learned, or lost, and the line of config that would help (TOML, for the "
-    "top of the file; in a section that is there, what follows the section's name):"
+    "Too few units to be learned, or lost, and the line of config that would help (at the top of "
+    "the TOML file; within the section that the line names, without that section's name):"
 )
 NOTHING = "no line helps: only more units would"
 EMPTY = "empty: noise hides all of it"
