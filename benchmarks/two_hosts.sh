@@ -7,17 +7,19 @@
 #
 # Host one (10.77.0.1) has the scheduler, a worker and a PostgreSQL; host two (10.77.0.2) a worker.
 # Needs root, iproute2, openssl, PostgreSQL's programs, and the Python with `privbench[dask]` as
-# PYTHON (default: python). The server trusts whoever is on this network, which nothing else reaches.
+# PYTHON (default: python). FOLDER must not be there yet, since root writes keys into it. The server
+# trusts whoever is on this network, which nothing else reaches; its socket is for its own account.
 set -euo pipefail
 step="$1"; folder="$2"; shift 2
 python="${PYTHON:-python}"
 programs="${POSTGRES:-$(ls -d /usr/lib/postgresql/*/bin | tail -1)}"
 export PYTHONWARNINGS=ignore
+umask 077
 
 on() { ip netns exec "privbench-$1" "${@:2}"; }
 
 up() {
-    mkdir -p "$folder"
+    mkdir "$folder"
     for host in one two; do
         ip netns add "privbench-$host"
         on "$host" ip link set lo up
@@ -56,6 +58,7 @@ up() {
 
     mkdir "$folder/server"
     chown postgres "$folder/server"
+    chmod 700 "$folder/server"
     chmod 755 "$folder"
     on one su postgres -c "$programs/initdb -A trust -D $folder/server/data" > /dev/null
     echo "host all all 10.77.0.0/24 trust" >> "$folder/server/data/pg_hba.conf"

@@ -74,10 +74,15 @@ def copying(item: CloneTable, teller: Reporter) -> LoadStep:
     Tables that are filled from one sequence are copied one after the other.
     """
     defaults = (column for column in item.table.columns if column.name not in item.columns)
-    sequences = {column.sequence for column in defaults if column.sequence}
-    relations = frozenset({item.table.name, *sequences})
+    sequences = frozenset(column.sequence for column in defaults if column.sequence)
     size = 8 * item.rows * len(item.columns)
-    return LoadStep(f"rows of {item.table.key}", partial(_copy, item, teller), relations, size=size)
+    return LoadStep(
+        f"rows of {item.table.key}",
+        partial(_copy, item, teller),
+        frozenset([item.table.name]),
+        size=size,
+        sequences=sequences,
+    )
 
 
 def _copy(item: CloneTable, teller: Reporter, transaction: TargetTransaction) -> str:
@@ -104,8 +109,7 @@ def _copied(
 ) -> Generator[tuple[LoadStep, str]]:
     """Copy tables and yield the result of each; those that share a sequence go to no worker."""
     away = job if job and job.where != LOCAL and loader.mark else None
-    alone = [step for step in items if len(step.relations) == 1]
-    there = {step: items[step] for step in alone if away}
+    there = {step: item for step, item in items.items() if away and not step.sequences}
     if away:
         yield from _copied_there(away, there)
     yield from loader.run(step for step in items if step not in there)

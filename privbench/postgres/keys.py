@@ -235,7 +235,8 @@ def _pieces(rows: pa.ChunkedArray, among: pa.ChunkedArray) -> Iterator[NDArray[n
             there = np.flatnonzero(among.is_valid().to_numpy())
             # Of equal values the first one is written last.
             places = np.full(most - least + 2, DANGLING, np.int32)
-            places[among.drop_null().to_numpy()[::-1] - least] = there[::-1]
+            known = among.drop_null().to_numpy()[::-1]
+            places[np.subtract(known, least, dtype=np.int64)] = there[::-1]
             for piece in rows.chunks:
                 values = piece.fill_null(least).to_numpy()
                 inside = (values >= least) & (values <= most) & piece.is_valid().to_numpy(False)

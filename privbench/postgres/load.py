@@ -204,13 +204,12 @@ class Loader(TargetTransaction):
             logger.warning("the load is one transaction: %s", reason)
             self.mark = None
             return
-        if self._resumed:
-            refuse_crashed(self.connection)
-        else:
+        if not self._resumed:
             self.mark.make(self.connection)
             self.commit()
             self.begin()
         guard(self.connection, [STEPS])
+        refuse_crashed(self.connection)
 
     def _open(self) -> str:
         """Open further connections; return why there is none, or ''."""
@@ -423,11 +422,12 @@ class Loader(TargetTransaction):
         groups: list[list[LoadStep]] = [[], [], [], []]
         indexes, others, keys, checks = groups
         make, sizes = self._make_index if full else self._make_one, self._sizes()
+        tables = self._script.partitioned.union(sizes)
         for number, statement in enumerate(self._script.constraints):
             text, tree = statement.text, statement.tree
             nodes = [*tree.walk()]
             names = [relation_name(node) for node in nodes if node.kind == "RangeVar"]
-            places = frozenset(TableName(*name) for name in names if len(name) == 2)
+            places = tables.intersection(TableName(*name) for name in names if len(name) == 2)
             constraints = [node for node in nodes if node.kind == "Constraint"]
             kinds = {node.get("contype") for node in constraints}
             name, index = f"statement {number}", tree.kind == "IndexStmt"

@@ -59,6 +59,7 @@ JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 WHERE c.relkind IN ('r', 'p')
 ORDER BY 1, 2
 """
+_GONE = "Go on as the role that began, or say --replace to begin anew."
 #: Bytes up to which steps share a transaction, which takes some 5 ms in itself: the time in which
 #: about as much is copied.
 _SMALL = 2**20
@@ -72,15 +73,16 @@ class LoadStep:
 
     name: str
     work: Callable[[TargetTransaction], str]  # does it; the text that it returns is noted
-    # Tables that it locks, and other relations that only one step may use at a time.
-    relations: frozenset[TableName] = frozenset()
+    relations: frozenset[TableName] = frozenset()  # tables that it locks
     shared: bool = False  # whether it may run beside other such steps of the same tables
     size: int = 0  # about as many bytes as it reads or writes
+    sequences: frozenset[TableName] = frozenset()  # those that no other step may use meanwhile
 
     def waits_for(self, other: LoadStep) -> bool:
         """Return whether the two steps may not run at the same time."""
         alone = not (self.shared and other.shared)
-        return alone and not self.relations.isdisjoint(other.relations)
+        apart = self.relations.isdisjoint(other.relations)
+        return (alone and not apart) or not self.sequences.isdisjoint(other.sequences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,8 @@ def refuse_unfinished(connection: Connection) -> None:
 def guard(connection: Connection, names: Sequence[TableName]) -> None:
     """Lock tables until the transaction ends, so that nobody puts others in their place.
 
-    Triggers of another role's table would run as the role of the load: a TargetError.
+    Triggers of another role's table would run as the role of the load, and so would what a view
+    calls that stands in the place of one: a TargetError.
     """
     wanted = {"schemas": [n.schema for n in names], "names": [n.name for n in names]}
     with database_errors("asking who owns the tables"):
@@ -156,8 +159,12 @@ def guard(connection: Connection, names: Sequence[TableName]) -> None:
     if strange:
         raise TargetError(
             f"{strange[0]} in the target belongs to another role than the one that loads.",
-            remedy="Go on as the role that began, or say --replace to begin anew.",
+            remedy=_GONE,
         )
+    here = {TableName(schema, name) for schema, name, _ in tables}
+    gone = [str(name) for name in names if name not in here]
+    if gone:
+        raise TargetError(f"{gone[0]} in the target is no table any more.", remedy=_GONE)
 
 
 def refuse_crashed(connection: Connection) -> None:
@@ -175,7 +182,7 @@ def once(transaction: TargetTransaction, mark: Mark, steps: Sequence[LoadStep]) 
     """Do steps that are not done yet, and commit them together; return what each has noted.
 
     A transaction is begun if none is open. Errors of a step's work are psycopg's. A TargetError is
-    raised if the target has another mark, or a table of a step another owner.
+    raised if the target has another mark, or lacks a table of a step as the load's role's own.
     """
     connection, results = transaction.connection, list[str]()
     if connection.info.transaction_status == pq.TransactionStatus.IDLE:

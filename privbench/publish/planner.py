@@ -16,8 +16,10 @@ from privbench import pipeline
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
 from privbench.pipeline import LoadReport, Model, Reporter
+from privbench.pipeline.load import check_scale
 from privbench.postgres.connect import Connection, major_version
 from privbench.postgres.failures import database_errors
+from privbench.postgres.load_mark import guard
 from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.statement import build, run
 from privbench.postgres.transaction import TargetTransaction
@@ -59,7 +61,7 @@ SELECT n.nspname AS schema, c.relname AS name, t.nspname || '.' || p.relname AS 
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_class p ON p.oid = pg_catalog.pg_partition_root(c.oid)
   JOIN pg_catalog.pg_namespace t ON t.oid = p.relnamespace
-WHERE c.relkind IN ('r', 'p')
+WHERE c.relkind IN ('r', 'p') AND pg_catalog.pg_get_userbyid(c.relowner) = current_user
 """)
 
 
@@ -111,11 +113,12 @@ def load_statistics(
         options: Further options of `privbench.pipeline.load`.
 
     Raises:
-        UsageError: The server is too old to import statistics.
+        UsageError: The server is too old to import statistics, or the scale is none.
+        TargetError: Another role has put a table of its own in the place of one.
     """
     teller = reporter or Reporter()
     require_version(target, "Use a later server, or load the rows.")
-    smaller, parts = pipeline.fewer(model, rows / scale)
+    smaller, parts = pipeline.fewer(model, rows / check_scale(scale))
     report = pipeline.load(
         smaller, target, scale=scale, as_role=as_role, reporter=teller, **options
     )
@@ -123,6 +126,7 @@ def load_statistics(
     with teller.stage("statistics"), TargetTransaction(target, as_role) as transaction:
         transaction.begin()
         connection = transaction.connection
+        guard(connection, list(names.values()))
         with database_errors("writing the planner's statistics"):
             roots = {(space, name): root for space, name, root in run(connection, _ROOTS)}
             every = gathered(connection, {(n.schema, n.name) for n in names.values()} | {*roots})
@@ -132,8 +136,7 @@ def load_statistics(
             script = fill("planner.sql", statistics=whole, types=STATISTIC_TYPES)
             for statement in pieces(script):
                 run(connection, statement.encode())
-            # Not by `TargetTransaction.commit`: the functions of the script are temporary objects.
-            connection.commit()
+        transaction.commit()
     planned = {f"{t.schema_}.{t.name}": max(round(t.rows), 0) for t in whole.tables}
     counts = {key: planned[key] for key in names if key in planned}
     return replace(report, rows=counts, dropped={}, public=(), repaired={}, emptied=())

@@ -15,7 +15,7 @@ from psycopg import conninfo
 from sql_files import sql_of
 
 from privbench import pipeline
-from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetError, UsageError
+from privbench.errors import ModelError, PrivbenchError, TargetError, UsageError
 from privbench.pipeline import Model
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
@@ -207,6 +207,36 @@ def test_what_others_have_made_is_not_gone_on_with(model, make_database):
             loader.alone(LoadStep("e", work))
 
 
+@pytest.mark.parametrize("place", ["mark", "table"])
+def test_a_view_of_others_in_the_place_of_a_table_is_not_asked(model, make_database, place):
+    """What it calls would run as the role of the load, which may be a superuser's."""
+    target, found = make_database(), Model.load(model)
+    role = market.weak_owner(target)
+    mark = Mark("a", 1.0, 7, programs=False)
+    with Loader(target, found.schema, found.ddl, mark=mark) as loader:
+        loader.publish()
+    name = '"privbench unfinished load".steps' if place == "mark" else "public.refund"
+    comment = market.one(target, f"SELECT obj_description('{name}'::regclass)")
+    market.execute(
+        target,
+        f"DROP TABLE {name} CASCADE",
+        "CREATE TABLE seen (who text)",
+        "CREATE FUNCTION look() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN"
+        " INSERT INTO public.seen VALUES (current_user); RETURN true; END $$",
+        f"CREATE VIEW {name} AS SELECT 'a' AS step, 'b' AS result WHERE public.look()",
+        f"COMMENT ON VIEW {name} IS '{comment or ''}'",
+        f'ALTER VIEW {name} OWNER TO "{role}"',
+    )
+    step = LoadStep("a", lambda _: "", frozenset([TableName("public", "refund")]))
+    with (  # noqa: PT012
+        pytest.raises(TargetError, match="is no table any more"),
+        Loader(target, found.schema, found.ddl, mark=mark) as loader,
+    ):
+        loader.publish()
+        list(loader.run([step]))
+    assert market.one(target, "SELECT count(*) FROM seen") == 0
+
+
 def test_a_step_is_done_once_and_only_in_its_target(make_database):
     """Whoever does a step that is under way waits for its end."""
     target = make_database("CREATE TABLE t (i integer)")
@@ -235,7 +265,7 @@ def test_a_step_is_done_once_and_only_in_its_target(make_database):
     assert market.one(target, "SELECT count(*) FROM t") == 1
     with (
         TargetTransaction(make_database()) as elsewhere,
-        pytest.raises(DatabaseError, match="does not exist"),
+        pytest.raises(TargetError, match="is no table any more"),
     ):
         once(elsewhere, mark, [LoadStep("rows", fill)])
 

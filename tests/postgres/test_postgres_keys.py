@@ -53,6 +53,13 @@ def test_keys_of_many_columns_are_told_apart():
     assert (got == order).all()
 
 
+@pytest.mark.parametrize("kind", [pa.int16(), pa.int32(), pa.int64()])
+def test_keys_over_the_whole_range_of_a_type_are_matched(kind):
+    """Distances between them exceed the type."""
+    keys = pa.array(range(-(2**15), 2**15), kind)
+    assert match([keys], [keys]).tolist() == [*range(2**16)]
+
+
 TYPES = dict(cases(__file__, "keys"))
 
 

@@ -88,6 +88,14 @@ def test_histograms_and_totals_count_rows_one_by_one(spec, seed):
             assert q.UnitRows(other, tuple(range(13))).codes(database, name).tolist() == rows
 
 
+def test_more_axes_of_one_cell_are_counted_together_than_an_array_may_have():
+    codes = [(np.zeros(3, np.uint8), None), *[(np.arange(3) % 2, None)] * 3]
+    weights = np.zeros(3, np.uint8), np.array([5], np.int32)
+    view = q.counting.View([codes[0]] * 90 + codes[1:], [1] * 90 + [2] * 3, weights)
+    counts = view.count([(place, 90 + place % 3) for place in range(90)])
+    assert {tuple(table.ravel()) for table in counts} == {(10, 5)}
+
+
 def test_counting_is_exact_where_floating_point_is_not():
     """2²⁴ weights of GRID − 1: their sum needs 54 bits."""
     rows = 2**24

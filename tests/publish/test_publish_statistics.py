@@ -11,7 +11,8 @@ from bundles import change_facts, render, seal, start
 from sql_files import sql_of
 
 from privbench import pipeline
-from privbench.errors import GateFailed, UsageError
+from privbench.errors import GateFailed, TargetError, UsageError
+from privbench.pipeline import Reporter
 from privbench.publish import load_statistics, publish, verify
 from privbench.publish.planner import SERVER
 
@@ -99,6 +100,35 @@ def test_a_load_of_statistics_only_is_planned_like_a_load(model, newest):
     assert plans(empty) == plans(whole)
     assert report.rows == loaded.rows
     assert [market.one(empty, f"SELECT count(*) FROM {name}") for name in market.TABLES] == [0] * 6
+
+
+def test_statistics_go_into_the_roles_own_tables_alone(model, newest):
+    """Whoever owns the target may put others there as soon as the small clone is committed."""
+    target = newest()
+    role = market.weak_owner(target)
+
+    class Between(Reporter):
+        def stage(self, name):
+            if name == "statistics":
+                market.execute(
+                    target,
+                    "CREATE SCHEMA beside CREATE TABLE of_others (i integer) PARTITION BY LIST (i)",
+                    "CREATE TABLE beside.one PARTITION OF beside.of_others FOR VALUES IN (1)",
+                    f'ALTER TABLE beside.of_others OWNER TO "{role}"',
+                    f'ALTER TABLE beside.one OWNER TO "{role}"',
+                    *changes,
+                )
+            return super().stage(name)
+
+    changes = [f'ALTER TABLE refund OWNER TO "{role}"']
+    with pytest.raises(TargetError, match="refund in the target belongs to another role"):
+        load_statistics(model, target, reporter=Between())
+    with pytest.raises(UsageError, match="--scale must lie above 0"):
+        load_statistics(model, target, scale=0.0)
+    changes = []
+    load_statistics(model, target, reporter=Between(), replace=True)
+    assert market.one(target, "SELECT reloptions FROM pg_class WHERE relname = 'one'") is None
+    assert market.one(target, "SELECT reltuples FROM pg_class WHERE relname = 'refund'") > 0
 
 
 def test_fewer_rows_stand_for_a_clone_of_any_size(model, newest):

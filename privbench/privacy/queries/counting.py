@@ -209,7 +209,9 @@ class View:
         for chosen in sets:
             for number, group in enumerate(groups):
                 union = tuple(dict.fromkeys((*group, *chosen)))
-                if union == group or math.prod(self._sizes[place] for place in union) <= _TOGETHER:
+                # Axes of one cell count as two, since an array has at most 64 axes.
+                size = math.prod(max(self._sizes[place], 2) for place in union)
+                if union == group or size <= _TOGETHER:
                     groups[number] = union
                     break
             else:
