@@ -23,8 +23,9 @@ _INTRO = """\
 
 <!-- Written by scripts/docs from the code and its tests. Do not edit. -->
 
-Everything that a release tells of private rows is one of the *measurements* below, with noise of
-one of the *noise mechanisms*. This page is made from the code and from the tests. A test fails if
+For auditors: everything that a release tells of private rows is one of the *measurements* below,
+with noise of one of the *noise mechanisms*. Words are those of the [glossary](glossary.md); what is
+promised stands in [privacy](privacy.md). This page is made from the code and from the tests. A test fails if
 it is not up to date, or where a measurement has no proof, no place in the harness, or no wrong
 version that the harness rejects. All are part of version 0.1.0, the first. On the site, the end of
 the page says by which commit each file was last changed.
@@ -148,7 +149,7 @@ def _measurement_table(rows: dict[type[Query], list[str]]) -> str:
     for kind, rejected in rows.items():
         name, text = kind.__name__, inspect.getdoc(kind) or ""
         kinds = ", ".join(sorted(known[kind]))
-        rules = ", ".join(
+        rules = " ".join(
             sorted(set(re.findall(r"\bP[1-9]\d?\b", text)), key=lambda rule: int(rule[1:]))
         )
         lines.append(

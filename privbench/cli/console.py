@@ -31,8 +31,8 @@ PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 #: Whether the command line opens a release beside an unfinished one of the same fit.
 ANOTHER: ContextVar[bool] = ContextVar("another", default=False)
 
-#: Commands that can go on after a break. A demo's or an audit's database ends with its command.
-_RESUMING = frozenset({"fit", "clone", "load"})
+#: Commands that take --resume. The database of a demo or of an audit ends with its command.
+_RESUMING = frozenset({"fit", "clone"})
 #: Results go to stdout, everything else to stderr.
 STDERR = Console(stderr=True, emoji=False)
 
@@ -216,11 +216,13 @@ class LogReporter(Reporter):
         """
         from privbench.postgres.connect import shown
 
-        if not _RESUMING & set(self._arguments):
+        loads = not _RESUMING & {*self._arguments} and "load" in self._arguments
+        if not (_RESUMING & {*self._arguments} or (loads and not options)):
             return None
         words, rest = [], iter(self._arguments)
         left_out = {"--another", "--pay-again", *(["--strict"] if self.offered else [])}
-        left_out |= {"--replace"} if _RESUMING & {*self._arguments} == {"load"} else set()
+        # An unfinished load goes on without it.
+        left_out |= {"--replace"} if loads else set()
         for word in rest:
             if word == "--resume":
                 next(rest, None)

@@ -129,7 +129,7 @@ def _copied_there(
 
 
 def _sent(job: Job) -> Job:
-    """Return the job; called in a worker, so that the job is sent once and not with every table."""
+    """Return the job, which then stays with the workers and is not sent with every table."""
     return job
 
 

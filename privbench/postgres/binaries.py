@@ -73,5 +73,5 @@ def programs(name: str, directories: list[Path]) -> Iterator[Program]:
 
 
 def find(name: str, directories: list[Path]) -> list[Program]:
-    """Return the `programs` of that name, newest first."""
+    """Return the programs of that name in these directories, the newest major version first."""
     return sorted(programs(name, directories), key=lambda program: -program.major)

@@ -378,9 +378,10 @@ class Loader(TargetTransaction):
 
     @contextlib.contextmanager
     def _making(self, what: str) -> Iterator[None]:
-        """A context for the model's DDL, see `keeping`.
+        """Guard the DDL that is run within, by `keeping`, and translate errors of the server.
 
-        If the server may be too old for a statement that it refuses, the error's remedy says so.
+        ``what`` completes "making …" in the error. If the server is older than the source's and
+        may not know the statement, the error's remedy says so.
         """
         here = major_version(self.connection)
         try:

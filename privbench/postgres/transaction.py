@@ -89,7 +89,7 @@ class TargetTransaction:
             self.connection.commit()
 
     def _enter(self) -> None:
-        """Called in every transaction before the role is taken (`target.become`)."""
+        """Prepare every transaction, before the role is taken; subclasses say how."""
 
     @contextlib.contextmanager
     def keeping(self) -> Iterator[None]:

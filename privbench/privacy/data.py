@@ -29,7 +29,7 @@ from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import BOTTOM, RowIndex, Units, index_type, system_keys, tally
 
 #: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches. With
-#: half or double a fit of ten million rows takes as long.
+#: double a fit of 19 million rows takes as long.
 CACHE_BYTES = 128 * 2**20
 
 
@@ -330,7 +330,7 @@ class PrivateDatabase(_Private):
         return values
 
     def _points(self, table: str, attribute: str) -> Ints:
-        """Points and sentinels of all rows."""
+        """The integer of every row of a column on its `Grid`, NULL and ±∞ as sentinels; (rows,)."""
         return self._grid(table, attribute)._values
 
     def _grid(self, table: str, attribute: str) -> Grid:

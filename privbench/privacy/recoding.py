@@ -51,7 +51,7 @@ def points_as(points: AnyInts, kind: DTypeLike) -> AnyInts:
 
 
 def finite(points: AnyInts) -> Mask:
-    """Return a mask of the points that are no sentinels."""
+    """Return a mask of the finite points: those that are none of the sentinels NULL, NaN and ±∞."""
     limits = np.iinfo(points.dtype)
     return np.asarray((points > limits.min + 2) & (points < limits.max), np.bool_)
 
@@ -79,11 +79,15 @@ def narrow(points: AnyInts) -> AnyInts:
 
 
 def edge_counter(edges: Ints, points: AnyInts) -> Callable[[AnyInts], AnyInts]:
-    """Return a function from some of the points to the number of edges up to each of them.
+    """Return a function that gives, for each of some points, the number of edges at or below it.
 
-    ``edges`` ascend; for sentinels the result is arbitrary. Where there are fewer integers between
-    the least and the greatest point than there are points, a table of all of them takes a fifth of
-    the time of a search.
+    The function is for parts of ``points``; for sentinels its result is arbitrary. If the points
+    span fewer integers than there are points, it looks the number up in a table of these integers,
+    which takes a fifth of the time of a binary search.
+
+    Args:
+        edges: Edges in ascending order.
+        points: All points that the function will be called with, and sentinels.
     """
     first, end = int(edges[0]), int(edges[-1])
     if end - first == edges.size - 1:

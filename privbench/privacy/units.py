@@ -246,7 +246,7 @@ class Units:
 
     @_once
     def members(self, table: str) -> tuple[int, RowIndex]:
-        """Return the least unit number in a table, and the number of rows of it and later ones."""
+        """Return the least unit number in a table, and how many rows each unit from it on has."""
         ends = [(int(part.min()), int(part.max())) for part in self._identities(table)]
         least = min((low for low, _ in ends), default=0)
         most = max((high for _, high in ends), default=-1)

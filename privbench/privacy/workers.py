@@ -320,11 +320,14 @@ def count_part(
     weights: AnyInts,
     *columns: tuple[NDArray[Any], int],
 ) -> list[Ints]:
-    """Count histograms over the given rows alone; runs in a worker.
+    """Count histograms over one part of a table's rows; runs in a worker.
 
-    ``axes`` are lookups and sizes of the axes, and the positions of the axes of every histogram;
-    ``columns`` are the number of each row among the ``weights``, then the codes on every axis,
-    `packed`.
+    Args:
+        axes: For every axis, a table from codes to cells, or None where the codes are the cells;
+            the numbers of cells; for every histogram, the positions of its axes in these lists.
+        weights: The distinct weights of rows.
+        columns: As `packed` gives them: first the position of each row's weight in ``weights``,
+            then each row's code on every axis.
     """
     lookups, sizes, sets = axes
     of_weights, *codes = (unpacked(column) for column in columns)

@@ -92,22 +92,23 @@ def load_statistics(
     rows: float = ROWS_OF_TREE,
     **options: Any,
 ) -> LoadReport:
-    """Make an empty clone that the planner takes for one of full size.
+    """Make a clone without rows for which queries are planned as for one of full size.
 
-    Returns the report of a load, with the rows that the planner takes each table for.
+    First a small clone is loaded and analysed. Then one transaction empties its tables, extends
+    their files to the size that they would have, and multiplies the numbers of rows and pages in
+    the catalog. The statistics that ANALYZE gathered of columns and expressions, and those of
+    CREATE STATISTICS, stay as they are. Materialised views keep their rows.
 
-    A clone of at most ``rows`` rows a tree is loaded and analysed. Then one transaction empties
-    its tables, brings their files to full size, and multiplies the sizes. What ANALYZE has said of
-    columns, of expressions and by CREATE STATISTICS stays. Materialised views keep their rows.
+    Returns the report of the load, with the number of rows that the planner assumes per table.
 
     Args:
-        model: The model.
+        model: The model, or its file.
         target: DSN of an empty database.
-        scale: Size of the clone that the planner sees.
-        as_role: See `privbench.pipeline.load`, as for the other options.
+        scale: Size of the clone that the planner assumes, as a factor of the source's size.
+        as_role: See `privbench.pipeline.load`.
         reporter: Receives progress.
-        rows: The most rows of a tree that are loaded.
-        options: Those of a load.
+        rows: The most rows that are loaded of a root table and all that it owns together.
+        options: Further options of `privbench.pipeline.load`.
 
     Raises:
         UsageError: The server is too old to import statistics.

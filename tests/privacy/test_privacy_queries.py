@@ -35,7 +35,7 @@ from privbench.errors import PrivacyRefusal, PrivbenchError, SchemaError
 from privbench.privacy import queries as q
 from privbench.privacy import recoding, units
 from privbench.privacy.data import Cells, Grid, Labels
-from privbench.privacy.queries import histogram, labels, references, words
+from privbench.privacy.queries import counting, histogram, labels, references, words
 from privbench.privacy.queries.references import SHARES, levels, steps
 from privbench.privacy.query import GRID
 from privbench.privacy.recoding import NEG_INF, NULL, POS_INF, EdgesRecoding
@@ -47,6 +47,24 @@ SEED = st.integers(0, 2**32)
 
 
 # Statistics by their definitions.
+
+
+@given(spec=specs(), seed=SEED)
+@QUICK
+def test_histograms_that_are_counted_together_are_those_that_are_counted_alone(spec, seed):
+    """Those of an axis with itself, too, whose weight lies on the diagonal."""
+    database, sets = fill(spec, 12, seed), ((0,), (1, 0), (0, 0), (0, 1), (1, 0, 1))
+    for name in spec.tables:
+        axes = q.Histogram.of(database.spec, name, ("c0", "c2")).axes
+        asked = counting.Marginals(name, axes, sets)
+        codes, weights = (
+            [axis.codes(database, name) for axis in axes],
+            database._units.weights(name),
+        )
+        for chosen, counts in zip(sets, counting.marginals(database, asked), strict=True):
+            cells = np.zeros([axes[place].size for place in chosen], np.int64)
+            np.add.at(cells, tuple(codes[place] for place in chosen), weights)
+            assert np.array_equal(counts, cells), chosen
 
 
 @given(spec=specs(), seed=SEED)

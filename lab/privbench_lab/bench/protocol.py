@@ -39,8 +39,9 @@ def read_cells(grid: BenchConfig, folder: Path) -> Results:
 def section(results: Results) -> str:
     """The thresholds with their verdicts, what was measured beside them, and what ran on what."""
     figures = [
-        f"Every figure is of {results.grid.seeds} releases, none of which was chosen. A row passes "
-        "if their median is within its limit and no two of them differ by more than its spread. "
+        "A row names database, synthesizer and ε. Every figure is of "
+        f"{results.grid.seeds} releases, none of which was chosen. A row passes if their median is "
+        "within its limit and no two of them differ by more than its spread. "
         f"{_passed(results, 'median')} medians are within their limits, "
         f"{_passed(results, 'spread')} differences within their spreads.",
         _table(

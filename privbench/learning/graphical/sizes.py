@@ -129,9 +129,12 @@ def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
 
 @cache
 def family() -> tuple[Floats, Floats, Floats]:
-    """Return every shape's log prior, its shares of the buckets above 0, and its mean count.
+    """Return the distributions of positive counts that estimates are chosen from.
 
-    The prior falls with the spread of a lognormal.
+    These are discretised log-normal laws, and power laws with an exponential cut-off. Returned are
+    their log priors, shape (laws,), which are lower for log-normal laws of a larger spread; their
+    shares of the buckets of `MANY` above 0, shape (laws, buckets − 1); and their mean counts, shape
+    (laws,).
     """
     low, high = np.log(np.array(MANY.lower[1:]) - 0.5), np.log(MANY.ends[1:] + 0.5)
     middle, width = np.exp((low + high) / 2), np.exp(high) - np.exp(low)
@@ -318,16 +321,23 @@ def references_per_target(
     owned: bool,
     targets: Sequence[tuple[float, float, float]],
 ) -> Floats:
-    """Return shares of targets by the bucket of their number of references, with a known mean.
+    """Estimate how many references lead to a target, as shares of targets per bucket of `MANY`.
 
-    References to random targets are assumed, unless the family of shapes is at least as likely. A
-    stricter condition, a log likelihood greater by 4, would make the links of the database stats5
-    seem random (Q-error 2.41 instead of 2.28).
+    Two explanations are compared by their likelihood: every reference chooses its target at random
+    (Poisson), or the counts follow the laws of `family`. The second is taken if it is at least as
+    likely. With a stricter condition, a log likelihood greater by 4, the links of the database
+    stats5 would be taken for random (Q-error 2.41 instead of 2.28).
 
-    ``noisy`` is the weight of targets per released bucket, as `FanIn` of this scale with bucket 0
-    gives it; ``weight`` that of all targets, which differ in weight if they are owned; ``kept`` the
-    share of the references that count. Each of ``targets`` has a share of the targets, their share
-    of the references by a noisy marginal, and the standard deviation of the latter.
+    Args:
+        noisy: Noisy weight of targets in every bucket of `FanIn`, bucket 0 included.
+        sd: Standard deviation of its noise.
+        mean: Mean number of references per target.
+        weight: Weight of all targets together.
+        kept: Share of the references that the measurement counts.
+        scale: The scale s of `FanIn`.
+        owned: Whether targets have an owner, so that their weights may differ.
+        targets: Of some parts of the targets: the part's share of the targets, its share of the
+            references by a noisy marginal, and the standard deviation of the latter.
     """
     prior, shapes, means = family()
     counts = np.linspace(np.array(MANY.lower), MANY.ends, 7)
@@ -360,7 +370,7 @@ def references_per_target(
 
 
 def _by_chance(mean: float) -> Floats:
-    """Shares of the buckets of `MANY` under a Poisson law."""
+    """The probability of every bucket of `MANY` under a Poisson law of this mean."""
     count = np.arange(MANY.top + 1.0)
     logs = count * log(max(mean, TINY)) - np.append(0.0, np.cumsum(np.log(count[1:])))
     return np.add.reduceat(np.exp(logs - mean), np.array(MANY.lower))

@@ -91,10 +91,11 @@ class Marginals:
 
 
 def marginals(data: PrivateDatabase, sets: Marginals, *, keep: bool = False) -> list[Ints]:
-    """Return the histograms, counted by the database's own counter.
+    """Return the exact histogram of every set of axes, in grid units, with a dimension per axis.
 
-    With ``keep`` those of all rows are cached with the database. Histograms that are in the cache
-    are not counted again.
+    They are counted where ``data.counter`` says: in this process, or by workers. Histograms that
+    the database's cache has are taken from there. With ``keep`` the others are put into it, if they
+    are of all rows and not of a region.
     """
     for shape in sets.shapes:
         cells(shape)
@@ -188,10 +189,18 @@ class View:
         joints = [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
         histograms = []
         for chosen in sets:
+            distinct = list(dict.fromkeys(chosen))
             number = next(n for n, group in enumerate(groups) if {*chosen} <= {*group})
             group = groups[number]
-            places = [group.index(place) for place in chosen]
-            histograms.append(np.einsum(joints[number], [*range(len(group))], places))
+            places = [group.index(place) for place in distinct]
+            histogram = np.einsum(joints[number], [*range(len(group))], places)
+            if len(distinct) < len(chosen):
+                # An axis with itself: all weight lies on the diagonal.
+                codes = np.ix_(*map(np.arange, histogram.shape))
+                counts = np.zeros([self._sizes[place] for place in chosen], np.int64)
+                counts[tuple(codes[distinct.index(place)] for place in chosen)] = histogram
+                histogram = counts
+            histograms.append(histogram)
         return histograms
 
     def _groups(self, sets: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -204,12 +213,12 @@ class View:
                     groups[number] = union
                     break
             else:
-                groups.append(tuple(chosen))
+                groups.append(tuple(dict.fromkeys(chosen)))
         return groups
 
 
 def codes_at(read: AxisCodes, at: Any) -> NDArray[np.intp]:
-    """Return the cells of some rows on an axis; the rows are a slice, or their positions."""
+    """Return the cells on an axis of the rows at ``at``, a slice or an array of positions."""
     return _read(read, at).astype(np.intp, copy=False)
 
 

@@ -92,7 +92,10 @@ class _Weighted(RawQuery):
     def _counts(
         self, data: PrivateDatabase, cells_of: CellsOf, size: int, norm: Norm, most: int
     ) -> Ints:
-        """The count X of every cell, shape (size,), from each row's cell; the last one is NULL."""
+        """The weighted count X of every cell, see the module's docstring; shape (size,).
+
+        ``cells_of`` gives the cells of rows; the last cell is that of NULL.
+        """
         counts = np.zeros(size, np.int64)
         if single(data.spec, self.source):
             first, step = data._units.first(self.source, 1), max(_BLOCK, size)

@@ -49,7 +49,11 @@ def _parts(
 
 
 def _held(data: PrivateDatabase, query: WordVotes | WordPresence) -> tuple[Words, Mask]:
-    """The words, and a mask of the rows that count: those with a text that is no label."""
+    """The words of the query's attribute, and a mask of the rows whose words count, shape (rows,).
+
+    These are the first `labels.ROWS` of each unit, by rank, that have a text which is not one of
+    the released labels.
+    """
     table = query.source
     raw = data._raw(table, query.attribute)
     if not isinstance(raw, Words):
