@@ -26,7 +26,7 @@ from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.postgres.connect import shown
-from privbench.privacy.workers import LOCAL, require_closed
+from privbench.privacy.workers import LOCAL, TRUST_NETWORK, require_closed
 from privbench.sources import staged
 
 
@@ -106,7 +106,8 @@ def clone(
             words += ["--scale", str(options.scale)] if options.scale != 1.0 else []
             words += ["--seed", str(options.seed)] if options.seed is not None else []
             words += ["--one-transaction"] if options.one_transaction else []
-            words += ["--load-on", options.where] if options.where != LOCAL else []
+            if options.where != LOCAL:
+                words += ["--load-on", options.where, *["--trust-network"] * TRUST_NETWORK.get()]
             marked = STAYS in getattr(error, "__notes__", ())
             words += ["--replace"] if options.replace and not marked else []
             words += ["--ledger", config.ledger.path] if config.ledger.path else []

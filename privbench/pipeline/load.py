@@ -131,11 +131,13 @@ def load(
     mark = Mark(loaded.digest, check_scale(options.scale), options.seed, options.trust_programs)
     check_written(target_dsn, options, options.ledger)
     mark, begun, nothing = _standing(mark, target_dsn, options)
+    # A schema alone would otherwise end a load of rows that are not there.
+    alone = options.one_transaction or options.schema_only
     job = Job(target_dsn, options.as_role, loaded, mark, options.where)
     check_target(
         None,
         target_dsn,
-        replace=options.replace or (begun and not options.one_transaction),
+        replace=options.replace or (begun and not alone),
         needed=loaded.ddl.extensions,
         as_role=options.as_role,
     )
@@ -155,7 +157,7 @@ def load(
     with teller.stage("sample"):
         tables = [] if options.schema_only else list(job.tables.values())
     large = nothing and sum(item.rows for item in tables) >= LEAST_ROWS
-    several = (begun or large or options.where != LOCAL) and not options.one_transaction
+    several = (begun or large or options.where != LOCAL) and not alone
     with teller.stage("load"), opened(mark=mark if several else None) as loader:
         repairs = _write(loader, tables, computed, teller, job)
     lost = repairs["deleted"]

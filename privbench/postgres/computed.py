@@ -69,9 +69,8 @@ class Computing:
         """Compute the columns and restore the tables, for a clone with ``rows`` rows."""
         self._left = PATIENCE + rows * PER_ROW
         with database_errors("computing columns"):
-            # Rows keep their order. Groups are sorted: to hash them takes twice as long, and splits
-            # what memory lacks.
-            for setting in ("synchronize_seqscans", "enable_hashagg", "enable_hashjoin"):
+            # Groups are sorted: to hash them takes twice as long, and splits what memory lacks.
+            for setting in ("enable_hashagg", "enable_hashjoin"):
                 run(self._connection, assignment(setting, "off"))
             for level in sorted({item.level for item in self._columns}):
                 self._fill_level(level)

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shlex
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString
@@ -46,6 +47,9 @@ _URL = re.compile(
 _SHOWN = {name: r"[^:/=?#]*" for name in ("user", "dbname", "service")}
 _SHOWN |= {"host": r"@?[\w.,/:%-]*", "hostaddr": r"[\da-fA-F.:,%]*", "port": r"[\d,]*"}
 _ATTEMPTS = 20  # tries to lift time limits; only limits of a few milliseconds need a second try
+#: Seconds between tries to get one of a role's or a server's few connections: a second in all, in
+#: which a busy server ends a session that was closed.
+_PAUSE = 0.05
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
 _PATIENCE = 20
 #: Parameters that say which server and database, and how its server is recognised, to any psql.
@@ -63,6 +67,9 @@ _PLACE = (
 #: How often a server looks whether its client is still there, so that a statement ends soon after a
 #: command that was killed. Servers know the setting since this version, some platforms refuse it.
 CHECKS_CLIENT, CHECKS_SINCE = {"client_connection_check_interval": "1s"}, 140000
+#: Time limits of a role or a database that a session lifts for itself, and the versions since which
+#: servers know them: connections of a load are idle while another one copies a large table.
+_LIMITS = {"statement_timeout": 0, "idle_session_timeout": 140000, "transaction_timeout": 170000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +185,11 @@ def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> C
     """
     connection = opened(dsn)
     with database_errors("setting up the connection"):
-        limits = f"SET statement_timeout TO 0; SET lock_timeout TO {round(lock_timeout * 1000)}"
+        version = connection.info.server_version
+        lifted = [f"SET {name} TO 0" for name, since in _LIMITS.items() if version >= since]
+        limits = "; ".join([*lifted, f"SET lock_timeout TO {round(lock_timeout * 1000)}"])
         patiently(lambda: connection.execute(limits.encode()))
-        if connection.info.server_version >= CHECKS_SINCE:
+        if version >= CHECKS_SINCE:
             with contextlib.suppress(psycopg.errors.InvalidParameterValue):
                 for name, value in CHECKS_CLIENT.items():
                     connection.execute(sql.SQL("SET {} TO {}").format(sql.SQL(name), value))
@@ -194,13 +203,17 @@ def opened(dsn: str) -> Connection:
     settings: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
     if "PGCONNECT_TIMEOUT" not in os.environ:
         settings["connect_timeout"] = _PATIENCE
+    whole = _joined({**settings, **parameters, "client_encoding": "UTF8"})
     try:
-        # Prepared statements fail behind a pooler.
-        return psycopg.connect(
-            _joined({**settings, **parameters, "client_encoding": "UTF8"}),
-            autocommit=True,
-            prepare_threshold=None,
-        )
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return _session(whole)
+            except psycopg.OperationalError as error:
+                if "too many" not in str(error):
+                    raise
+                # A server counts a connection for a moment after its client has closed it.
+                time.sleep(_PAUSE)
+        return _session(whole)
     except psycopg.Error as error:
         if not _certain(dsn, parameters):
             raise ConnectionFailed(
@@ -212,6 +225,11 @@ def opened(dsn: str) -> Connection:
         raise ConnectionFailed(
             f"cannot connect to {redact(dsn)}: {_failure_text(error, parameters)}."
         ) from None
+
+
+def _session(parameters: str) -> Connection:
+    # Prepared statements fail behind a pooler.
+    return psycopg.connect(parameters, autocommit=True, prepare_threshold=None)
 
 
 def patiently(run: Callable[[], Element]) -> Element:

@@ -138,8 +138,8 @@ def refuse_unfinished(connection: Connection) -> None:
     if comment is not None:
         raise TargetError(
             f"the database is not whole. {comment}",
-            remedy="Go on with the same privbench load, without --one-transaction, or begin anew "
-            "with --replace.",
+            remedy="Go on with the same privbench load, without --one-transaction and "
+            "--schema-only, or begin anew with --replace.",
         )
 
 

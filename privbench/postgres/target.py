@@ -92,6 +92,9 @@ SELECT array_remove(ARRAY[
     GROUP BY p.proname ORDER BY p.proname)
 FROM pg_catalog.pg_roles r WHERE r.rolname = %s
 """
+_PROTECTED: LiteralString = """
+SELECT WHERE pg_catalog.current_setting('default_transaction_read_only') = 'on'
+"""
 _ROLE = "Make one that owns the target and nothing else; docs/security.md says how."
 _SHOWN = 6
 _COLUMN = "the model's header and its DDL disagree on whether there is such a column."
@@ -106,6 +109,12 @@ def refuse_source(target: Connection, source: Connection | None) -> None:
         )
     if catalog.ask(target, "SELECT WHERE pg_catalog.pg_is_in_recovery()", {}):
         raise TargetError("the target is a standby.", remedy="Name its primary.")
+    if catalog.ask(target, _PROTECTED, {}):
+        raise TargetError(
+            "the role or the database has default_transaction_read_only = on.",
+            remedy="Name another database, or if this one may be written, add to the connection "
+            "string: options='-c default_transaction_read_only=off'.",
+        )
 
 
 def contents(target: Connection) -> list[tuple[str, str]]:

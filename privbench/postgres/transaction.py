@@ -23,10 +23,14 @@ _SETTINGS = {
     "check_function_bodies": "off",
     "client_min_messages": "warning",
     "row_security": "off",
+    # pg_dump sets it once for all statements after it; here several sessions run these.
+    "default_tablespace": "",
     # Compiling a query on the catalog takes a hundred times as long as running it.
     "jit": "off",
     # Rows whose commit is not on disk yet are not marked visible by the VACUUM that follows.
     "synchronous_commit": "on",
+    # Repairs number rows as they are read: from the first page on, even if another scan broke off.
+    "synchronize_seqscans": "off",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
@@ -51,6 +55,9 @@ class TargetTransaction:
     def __init__(self, dsn: str, role: str | None = None) -> None:
         self._role = role
         self.connection = connect(dsn, lock_timeout=WAIT.get())
+        # Under a stricter default of the role or the database, a transaction would not see what
+        # the other ones of its load have committed since it began.
+        self.connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
 
     def __enter__(self) -> Self:
         return self

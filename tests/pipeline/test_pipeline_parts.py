@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 
 import market
@@ -104,6 +105,7 @@ def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, mome
     queries.write_text("SELECT count(*) FROM plain;\n")
     for refused in (
         lambda: pipeline.load(odd, target, one_transaction=True, **GIVEN),
+        lambda: pipeline.load(odd, target, schema_only=True, **GIVEN),
         lambda: pipeline.inspect(target),
         lambda: pipeline.run(queries, target),
         lambda: compare(make_database(), target, workload=queries),
@@ -152,6 +154,31 @@ def test_a_load_makes_do_with_what_it_is_given(odd, whole, make_database, caplog
         market.execute(target, build(statement, str(changed)))
     pipeline.load(odd, conninfo.make_conninfo(target, user=role), **GIVEN)
     assert said in caplog.text
+    assert rows(target) == whole[0]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "default_transaction_isolation = 'serializable'",
+        "idle_session_timeout = '500ms'",
+        "default_tablespace = other",
+    ],
+)
+def test_settings_of_a_database_change_nothing_of_a_load(odd, whole, make_database, setting):
+    """While one table is copied, other connections are idle for longer than the limit."""
+    target, pauses = make_database(), iter([1.0])
+    database = str(conninfo.conninfo_to_dict(target)["dbname"])
+    with psycopg.connect(target, autocommit=True) as connection:
+        connection.execute("SET allow_in_place_tablespaces = on")
+        connection.execute("CREATE TABLESPACE other LOCATION ''")
+    try:
+        market.execute(target, build("ALTER DATABASE {} SET " + setting, database))
+        reporter = Watching("load public.plain", lambda: time.sleep(next(pauses, 0.0)))
+        pipeline.load(odd, target, reporter=reporter, **GIVEN)
+    finally:
+        # PostgreSQL refuses that if anything was put there.
+        market.execute(target, "DROP TABLESPACE other")
     assert rows(target) == whole[0]
 
 

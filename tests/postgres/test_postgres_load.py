@@ -20,7 +20,9 @@ from privbench.limits import CLONE
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.load import Loader
+from privbench.postgres.load_mark import Mark
 from privbench.postgres.reading import reading
+from privbench.postgres.statement import build
 
 SHOP = sql_of(__file__, "shop")
 PERSON = pa.table(
@@ -36,6 +38,10 @@ THING = pa.table({"id": [40, 41], "owner": [1, 7], "price": ["1.50", "2"]})
 LOG = pa.table({"at": ["2019-01-01", "2021-01-01"], "n": [-6, -11]})
 #: Children first: keys are made after the rows, so the order is free.
 ROWS = {"shop.thing": THING, "shop.person": PERSON, "shop.log": LOG}
+
+
+def _name(dsn):
+    return str(conninfo.conninfo_to_dict(dsn)["dbname"])
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +106,13 @@ def test_loader_that_is_refused_or_left_writes_nothing(shop, make_database):
             Loader(psycopg.conninfo.make_conninfo(copy, user="guest"), *shop)
     finally:
         execute(copy, "DROP ROLE guest")
+    # A database that its owner protects is written only if the connection string says so.
+    copy = make_database()
+    execute(copy, build("ALTER DATABASE {} SET default_transaction_read_only = on", _name(copy)))
+    with pytest.raises(TargetError, match="default_transaction_read_only = on") as caught:
+        Loader(copy, *shop)
+    option = str(caught.value.remedy).partition("options=")[2].strip("'.")
+    load(conninfo.make_conninfo(copy, options=option), shop, rows=ROWS)
     # Without `finish` all is as before.
     copy = make_database("CREATE TABLE old (i int)")
     with Loader(copy, *shop, replace=True) as loader:
@@ -334,3 +347,16 @@ def test_what_rows_do_not_fit_is_left_out_and_named(make_database):
     assert any(line.startswith("the materialised view public.seen stays without") for line in lost)
     assert ask(copy, "SELECT count(*) FROM t") == [(2,)]
     assert ask(copy, "SELECT count(*) FROM pg_indexes WHERE indexname ~ 'kept|hi_idx'") == [(2,)]
+
+
+def test_a_key_into_a_partitioned_table_is_checked_for_each_partition(
+    each_server, make_database_on
+):
+    """Of a load in several transactions too, which adds other keys without a check."""
+    source = make_database_on(each_server, statements=sql_of(__file__, "partitioned_parent"))
+    copy = make_database_on(each_server)
+    with Loader(copy, *plan(source), mark=Mark("a", 1.0, 7, programs=True)) as loader:
+        loader.publish()
+        loader.finish()
+    keys = "SELECT count(*), bool_and(convalidated) FROM pg_constraint WHERE contype = 'f'"
+    assert ask(copy, keys) == ask(source, keys)
