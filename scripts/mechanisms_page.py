@@ -25,10 +25,10 @@ _INTRO = """\
 
 For auditors: everything that a release tells of private rows is one of the *measurements* below,
 with noise of one of the *noise mechanisms*. Words are those of the [glossary](glossary.md); what is
-promised stands in [privacy](privacy.md). This page is made from the code and from the tests. A test fails if
-it is not up to date, or where a measurement has no proof, no place in the harness, or no wrong
-version that the harness rejects. All are part of version 0.1.0, the first. On the site, the end of
-the page says by which commit each file was last changed.
+promised stands in [privacy](privacy.md). This page is made from the code and from the tests. A test
+fails if it is not up to date, or where a measurement has no proof, no place in the harness, or no
+wrong version that the harness rejects. All are part of version 0.1.0, the first. On the site, the
+end of the page says by which commit each file was last changed.
 
 How to read it: the *proof* is the docstring of the class, under "Sensitivity"; on the site it
 stands at the end of the page. The [harness](../tests/privacy/harness.py) removes and replaces units
