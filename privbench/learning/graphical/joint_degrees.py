@@ -153,7 +153,7 @@ class DegreeLaw:
         errors = [
             np.hypot(
                 noise(clips) * clips[0] * clips[1] / max(float(informative[place]), TINY),
-                EXTRAPOLATED * np.log(middle[0] / middle[place]),
+                EXTRAPOLATED * np.log(max(middle[0], TINY) / max(middle[place], TINY)),
             )
             for place, clips in enumerate(options, 1)
         ]
