@@ -115,6 +115,8 @@ def marginals(data: PrivateDatabase, sets: Marginals, *, keep: bool = False) -> 
     for key in keys:
         (counts,) = known[key] or (next(counted),)
         if keep and whole and not known[key]:
+            # Later queries are answered from it.
+            counts.setflags(write=False)
             data._cache.put(key, (counts,))
         histograms.append(counts)
     return histograms
