@@ -216,13 +216,15 @@ class LogReporter(Reporter):
         """
         from privbench.postgres.connect import shown
 
-        loads = not _RESUMING & {*self._arguments} and "load" in self._arguments
-        if not (_RESUMING & {*self._arguments} or (loads and not options)):
+        resumes = bool(_RESUMING & {*self._arguments})
+        loads = not resumes and "load" in self._arguments
+        if not resumes and (options or not loads):
             return None
         words, rest = [], iter(self._arguments)
         left_out = {"--another", "--pay-again", *(["--strict"] if self.offered else [])}
-        # An unfinished load goes on without it.
-        left_out |= {"--replace"} if loads else set()
+        if loads:
+            # An unfinished load goes on without it.
+            left_out.add("--replace")
         for word in rest:
             if word == "--resume":
                 next(rest, None)
