@@ -83,7 +83,7 @@ def edge_counter(edges: Ints, points: AnyInts) -> Callable[[AnyInts], AnyInts]:
 
     The function is for parts of ``points``; for sentinels its result is arbitrary. If the points
     span fewer integers than there are points, it looks the number up in a table of these integers,
-    which takes a fifth of the time of a binary search.
+    which takes a twentieth of the time of a binary search among a hundred edges, less among more.
 
     Args:
         edges: Edges in ascending order.
